@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ace_studio.api import CompileResult, compile, try_fixes
 
 __version__ = "0.2.0"
+COMPLETE_VARIABLE = "_ACE_STUDIO_COMPLETE"
+"""The variable with which a shell asks the command for completions (``ace-studio completion``)."""
 __all__ = ["CompileResult", "__version__", "compile", "try_fixes"]
 
 

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
+
+from ace_studio import COMPLETE_VARIABLE
 
 
 def main() -> int:
     """Open the window if no command was given, else do what the command says; return the exit code."""
+    _open_closed_streams()
     words = sys.argv[1:]
-    if not words or words[0] == "open":
-        return _open_window(words[1:])
-    if names_a_file(words[0]):
-        return _open_window(words)
+    if COMPLETE_VARIABLE not in os.environ:  # else a shell asks what may follow the words that the user typed
+        if not words or words[0] == "open":
+            return _open_window(words[1:])
+        if names_a_file(words[0]):
+            return _open_window(words)
     from ace_studio.cli import run_command  # noqa: PLC0415 - the window starts without the command line
 
     return run_command(words)
+
+
+def _open_closed_streams() -> None:
+    """Give stdin, stdout and stderr that were closed (``<&-``, ``>&-``) a place to go to.
+
+    Else the next file that is opened, or the engine's channel, takes their number and what is printed.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stdout is None or sys.stderr is None:
+        null = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until the process ends
+        sys.stdout, sys.stderr = sys.stdout or null, sys.stderr or null
 
 
 def names_a_file(word: str) -> bool:
@@ -23,8 +42,9 @@ def names_a_file(word: str) -> bool:
 
 
 def _open_window(words: list[str]) -> int:
+    gc.disable()  # modules stay for good: to look for garbage while they are imported is in vain
     try:
-        from ace_studio.gui.shell.app import run_window  # noqa: PLC0415 - the command line starts without Qt
+        from ace_studio.gui.shell.start import run_window  # noqa: PLC0415 - the command line starts without Qt
     except ImportError as error:
         print(  # noqa: T201 - there is no window to say it in
             f"The window cannot open: {error}\n"

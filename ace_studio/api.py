@@ -17,7 +17,7 @@ from ace_studio.engine.flow import DataSources, Example, LoadedModel, put_in_eva
 from ace_studio.engine.load import without_script
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
-from ace_studio.engine.targets.base import Lowered
+from ace_studio.engine.targets.base import CompiledModule, Lowered
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.fixes import FixReport, ranked_fixes
 from ace_studio.records.messages import Event
@@ -26,21 +26,6 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, RunStatus
 from ace_studio.records.safe_file import make_output_folder
-
-
-class CompiledModule(nn.Module):
-    """A drop-in for the original module: same arguments, same nesting of outputs, inference only."""
-
-    def __init__(self, lowered: Lowered) -> None:
-        super().__init__()
-        self._lowered = lowered
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the compiled model."""
-        if not self._lowered.runs_in_torch:
-            return self._lowered(*args, **kwargs)  # a small model takes less time than switching gradients off and on
-        with torch.no_grad():
-            return self._lowered(*args, **kwargs)
 
 
 class CompileResult:
@@ -116,6 +101,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     evaluation_data: Iterable[object] | Callable[[], Iterable[object]] | str | Path | None = None,
     output: str = "",
     dims: dict[str, str] | None = None,
+    shapes_from: str = "examples",
     default: str | None = None,
     rules: Sequence[tuple[str, str]] = (),
     max_drop: float | None = None,
@@ -163,6 +149,8 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
             path of a file with the inputs and ``labels`` by name.
         output: Output that the metric judges, such as ``0`` or ``logits``; the first tensor by default.
         dims: ``{"x.0": "dynamic" | "static" | "auto"}`` overrides.
+        shapes_from: ``data`` to add examples at the sizes that calibration and evaluation use; else a job whose data
+            have sizes that no example covers stops before anything is built.
         default: Precision of every op that no rule matches: fp32, fp16, bf16, int8-static, int8-dynamic, ...; without
             it and with a goal, the goal chooses.
         rules: ``(match, precision)`` pairs, such as ``("module:layer1.*", "fp32")``; later ones win.
@@ -204,7 +192,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     put_in_eval_mode(_checked_module(model))
     recipe = _recipe_of(
         {
-            "inputs": {"dims": dims or {}},
+            "inputs": {"dims": dims or {}, "shapes_from": shapes_from},
             "capture": _capture_table(rungs, controls),
             "calibration": {
                 "samples": samples,
@@ -269,10 +257,13 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
 
 def _compiled(loaded: LoadedModel, recipe: Recipe, folder: Path, reporter: Reporter) -> CompileResult:
     make_output_folder(folder)
-    prepared = pipeline.prepare_model(pipeline.make_ready(loaded, recipe, Path.cwd()), recipe, reporter=reporter)
+    ready = pipeline.make_ready(loaded, recipe, Path.cwd(), reporter=reporter, must_fit=True)
+    prepared = pipeline.prepare_model(ready, recipe, reporter=reporter)
     captured, report = pipeline.capture(prepared.ready, recipe, reporter=reporter)
     loaded = prepared.ready.loaded
-    outcome = pipeline.compress(loaded, captured, report, recipe=recipe, output=folder, reporter=reporter)
+    outcome = pipeline.compress(
+        loaded, captured, report, recipe=recipe, output=folder, reporter=reporter, score=ready.score
+    )
     result = pipeline.with_advice(pipeline.with_change_reports(outcome.result, prepared), recipe, captured.table)
     write_report(result, captured.table, folder)
     return CompileResult(result, folder, outcome.chosen)

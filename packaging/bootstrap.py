@@ -340,8 +340,17 @@ def run(start: Start) -> NoReturn:
     os.execve(command[0], command, environment)
 
 
+def build_installer(arguments: Sequence[str]) -> NoReturn:
+    """Build an installer with the Python below ``.venv``; it makes environments of its own, so none is needed here."""
+    base = getattr(sys, "_base_executable", sys.executable)
+    command = [base, "-E", "-s", str(ROOT / "packaging" / "installers" / "make.py"), *arguments]
+    sys.exit(subprocess.run(command, check=False).returncode)
+
+
 def main(arguments: Sequence[str]) -> NoReturn:
     """Set up ``.venv`` if needed, then start the program."""
+    if arguments[:1] == ["installer"]:
+        build_installer(arguments[1:])
     start = choose_start(arguments)
     try:
         if not is_ready(start.extras):

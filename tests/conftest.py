@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.records.scratch import SHARED_VARIABLE, compiled_code_folder
+
 ROOT = Path(__file__).resolve().parent.parent
 
 _user_folders = Path(tempfile.mkdtemp(prefix="ace-tests-"))
@@ -30,10 +32,22 @@ def _isolate_user_folders() -> None:
     os.environ["XDG_RUNTIME_DIR"] = str(runtime)
 
 
+def _isolate_temporary_files() -> None:
+    """Temporary files of tests and their processes are thrown away too; what many runs share and pytest's own stay."""
+    before = os.environ.setdefault(SHARED_VARIABLE, tempfile.gettempdir())
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", before)
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", compiled_code_folder(Path(before)))
+    tempfile.tempdir = os.environ["TMPDIR"] = str(_user_folders / "tmp")
+    Path(tempfile.tempdir).mkdir()
+
+
 _isolate_user_folders()
+_isolate_temporary_files()
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ["OMP_NUM_THREADS"] = "1"  # torch, OpenMP kernels and the processes that tests start
 os.environ["NNCF_CI"] = "1"  # no telemetry
+# Some hundred processes are started: without bytecode each spends a quarter of its start on compiling this package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["ACE_STUDIO_CACHE"] = "off"  # no test may depend on what another one captured
 os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
@@ -55,14 +69,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs a CUDA device, and torch sees none here")
 
 
+_windows_were_open = False
+
+
 def _collect_garbage_in_this_thread(*, has_window: bool) -> None:
-    """Switch automatic garbage collection off while windows exist: one in another thread would crash the process."""
+    """Switch automatic garbage collection off while windows exist: one in another thread would crash the process.
+
+    What a window left behind is frozen afterwards, because it may become garbage while a test has threads. The window
+    itself switches the collection on when it is closed, so that the collector does not say whether there was one.
+    """
+    global _windows_were_open  # noqa: PLW0603 - hooks have no other place that lasts
     if has_window:
         gc.disable()
+        gc.unfreeze()
         gc.collect(2 if gc.get_count()[2] > gc.get_threshold()[2] else 1)
-    elif not gc.isenabled():
+    elif _windows_were_open:
         gc.collect()
+        gc.freeze()
         gc.enable()
+    _windows_were_open = has_window
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,7 +16,6 @@ from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.records import advice, fixes, results, tensors
 from ace_studio.records.errors import ErrorCode, ExitCode
 from ace_studio.records.recipes import recipe
-from ace_studio.records.recipes.file import parse_recipe
 from ace_studio.records.recipes.plan import MATCH_KINDS, PlanRule, Precision
 from ace_studio.records.results import finetuning, pruning
 from ace_studio.records.targets import TARGET_ROWS
@@ -65,13 +66,6 @@ def test_the_keys_inside_rows_controls_and_rules_are_named(pages):
     for record in (tensors.TensorSpec, recipe.CaptureControl, PlanRule):
         for key in keys_of(record):
             assert re.search(rf"\b{key}\b", pages["recipe.md"]), key
-
-
-def test_the_recipes_on_the_page_are_valid(pages):
-    blocks = re.findall(r"```toml\n(.*?)```", pages["recipe.md"], flags=re.DOTALL)
-    assert len(blocks) == 2
-    parse_recipe(blocks[0], name="first")
-    parse_recipe('format = 1\n[model]\nsource = "model.py"\nentry = "make_model"\n' + blocks[1], name="second")
 
 
 @pytest.mark.parametrize(
@@ -142,10 +136,41 @@ def test_every_command_and_option_is_listed_and_no_other_command(pages):
 
 
 def test_every_exit_code_and_error_code_is_explained(pages):
-    page = pages["command-line.md"]
-    assert set(re.findall(r"^\| (\d+) \|", page, flags=re.MULTILINE)) == {str(int(code)) for code in ExitCode}
-    table = page[page.index("| `code` | meaning |") :]
-    assert first_cells(table) - {"code"} == {str(code) for code in ErrorCode}
+    codes = re.findall(r"^\| (\d+) \|", pages["command-line.md"], flags=re.MULTILINE)
+    assert set(codes) == {str(int(code)) for code in ExitCode}
+    assert first_cells(section(pages["messages.md"], "Errors")) == {str(code) for code in ErrorCode}
+
+
+def codes_of_warnings(root: Path) -> Iterator[str]:
+    """The codes in calls of ``Reporter.warn`` and ``Warning`` in the sources: words, or constants of the module."""
+    for path in (root / "ace_studio").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            one.targets[0].id: one.value
+            for one in tree.body
+            if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
+        }
+        for call in ast.walk(tree):
+            if not isinstance(call, ast.Call):
+                continue
+            named = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+            name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            given = {"warn": call.args[:1], "Warning": named}.get(name, [])
+            for code in given:
+                found = constants.get(code.id) if isinstance(code, ast.Name) else code
+                if isinstance(found, ast.Constant):
+                    yield str(found.value)
+
+
+def test_every_code_of_a_warning_is_explained_and_no_other(pages, root):
+    codes = set(codes_of_warnings(root))
+    assert len(codes) > 40
+    assert first_cells(section(pages["messages.md"], "Warnings")) == codes
+
+
+def test_every_code_has_a_meaning_and_a_remedy(pages):
+    rows = re.findall(r"^\| `[^`]+` \|.*$", pages["messages.md"], flags=re.MULTILINE)
+    assert [row for row in rows if min(map(len, map(str.strip, row.strip("|").split("|")))) < 4] == []
 
 
 def test_every_link_between_pages_leads_somewhere(pages, help_folder):

@@ -6,19 +6,26 @@ With ``--json`` a command prints one JSON document to stdout and nothing else; p
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import typer.main
 from typer import Abort
+from typer.completion import completion_init
 from typer.exceptions import TyperException
 
+from ace_studio import COMPLETE_VARIABLE
 from ace_studio.cli.app import app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
+from ace_studio.records.system_faults import system_problem
 
 for _module in (
-    "commands", "kept_commands", "advise_command", "catch_command", "fix_command", "prune_command",
-    "sensitivity_command",
+    "commands", "kept_commands", "engine_command", "advise_command", "catch_command", "fix_command", "prune_command",
+    "sensitivity_command", "completion_command",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")  # registers its commands, in the order of --help
 
@@ -26,8 +33,14 @@ for _module in (
 def run_command(words: Sequence[str]) -> int:
     """Run the command and return the exit code; never raises for anything a user can cause."""
     command = typer.main.get_command(app)
+    if COMPLETE_VARIABLE in os.environ:
+        completion_init()
     try:
-        outcome = command.main(args=list(words), prog_name="ace-studio", standalone_mode=False)
+        _escape_what_the_encoding_lacks()
+        _check_folder()
+        outcome = command.main(
+            args=list(words), prog_name="ace-studio", complete_var=COMPLETE_VARIABLE, standalone_mode=False
+        )
     except AceError as error:
         return report_failure(error.problems, Console(as_json="--json" in words))
     except TyperException as error:
@@ -39,4 +52,50 @@ def run_command(words: Sequence[str]) -> int:
         return report_failure((problem,), Console(as_json="--json" in words))
     except (Abort, KeyboardInterrupt):
         return ExitCode.CANCELLED
+    except (OSError, RuntimeError) as error:
+        if (fault := system_problem(error)) is None:
+            raise
+        if isinstance(error, OSError) and error.filename:  # a file was refused, not the output
+            return report_failure((fault,), Console(as_json="--json" in words))
+        return _cannot_print(fault)
+    except SystemExit:
+        if COMPLETE_VARIABLE in os.environ:
+            raise
+        return _cannot_print(_READER_ENDED)
     return int(outcome or ExitCode.DONE)
+
+
+_READER_ENDED = Problem(
+    code=ErrorCode.SYSTEM,
+    what="The program that reads stdout ended",
+    remedy="What was to be saved was saved; print into a file, or read to the end",
+)
+"""Rich and click answer a closed pipe with SystemExit."""
+
+
+def _escape_what_the_encoding_lacks() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _cannot_print(fault: Problem) -> int:
+    """Say what the machine refused. What still waits to be printed is dropped: it would fail again at the exit."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):
+        Console(as_json=False).show_problems((fault,))
+    return ExitCode.JOB_FAILED
+
+
+def _check_folder() -> None:
+    """Raise AceError(NOT_FOUND) if the current folder was deleted: torch does not load there."""
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            "The current folder was deleted",
+            why="relative paths mean nothing there, and the engine cannot start",
+            remedy="Change to another folder: cd ~",
+        ) from error

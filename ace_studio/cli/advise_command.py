@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, TrustFlag, app
+from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
-from ace_studio.cli.running import read_result, run_recipe
+from ace_studio.cli.running import read_result, recipe_of, run_recipe
 from ace_studio.cli.show_result import show_advice
 from ace_studio.records.advice import Advice
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.file import parse_recipe, read_recipe
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.file import read_recipe
 from ace_studio.records.results import Result
 
 
@@ -29,6 +28,7 @@ def advise_command(
     ] = None,
     done: Annotated[bool, typer.Option("--done", help="The preparation that the card asks for has been done.")] = False,
     trust: TrustFlag = False,
+    contain: ContainFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Show the cards of advice of a finished run, or make a new run from one."""
@@ -37,14 +37,14 @@ def advise_command(
     if apply is None:
         return console.answer(result, show_advice, document={"format": 1, "status": "ok", "advice": result.advice})
     card = _card(result, apply, is_done=done)
-    chosen, home = _recipe_of(result, recipe)
+    chosen, home = (read_recipe(recipe), recipe.absolute().parent) if recipe is not None else recipe_of(result)
     changed = applied_recipe(chosen, result, card)
     if out is None:
         raise AceError.of(
             ErrorCode.USAGE, "A new run needs a folder", remedy="Add --out NEW; the first result stays where it is."
         )
     console.say(f"Applying card {apply}: {card.title}")
-    return run_recipe(changed, home, out=out, trust=trust, console=console)
+    return run_recipe(changed, home, out=out, trust=trust, contain=contain, console=console)
 
 
 def _card(result: Result, number: int, *, is_done: bool) -> Advice:
@@ -73,17 +73,3 @@ def _card(result: Result, number: int, *, is_done: bool) -> Advice:
             remedy="Do it, and add --done.",
         )
     return card
-
-
-def _recipe_of(result: Result, path: Path | None) -> tuple[Recipe, Path]:
-    """The recipe to change and the folder that it is relative to."""
-    if path is not None:
-        return read_recipe(path), path.absolute().parent
-    if not result.recipe or not Path(result.folder).is_dir():
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            "The recipe of this run cannot be run again from here",
-            why=f"its folder {result.folder} is not there" if result.folder else "an older ACE Studio wrote the result",
-            remedy="Name the recipe with --recipe RECIPE.",
-        )
-    return parse_recipe(result.recipe, name="the recipe of the run"), Path(result.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,9 @@ import typer
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import JobAnswer
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.recipes.recipe import ShapesFrom
+from ace_studio.records.results import RESULT_NAME
+from ace_studio.records.safe_file import write_atomically
 
 app = typer.Typer(
     name="ace-studio",
@@ -26,7 +30,18 @@ app = typer.Typer(
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout; logs go to stderr.")]
 TrustFlag = Annotated[bool, typer.Option("--trust", help="Run the code of the files that the recipe names.")]
+ContainFlag = Annotated[
+    bool | None,
+    typer.Option(
+        "--contain/--no-contain",
+        help="Refuse this code the network, and writes outside of the output folder. Unsaid: fixes, strangers' files.",
+    ),
+]
 BatchOnlyFlag = Annotated[bool, typer.Option("--batch-only", help="Let only the batch stay free; hold other sizes.")]
+ShapesFromOption = Annotated[
+    ShapesFrom | None,
+    typer.Option("--shapes-from", help="data: also the sizes of calibration and evaluation are free."),
+]
 NoCacheFlag = Annotated[bool, typer.Option("--no-cache", help="Capture anew, do not use the cache of captures.")]
 InputOption = Annotated[
     list[str] | None,
@@ -37,29 +52,38 @@ InputOption = Annotated[
 
 
 def report_failure(
-    problems: Sequence[Problem], console: Console, *, capture: JobAnswer | None = None, out: Path | None = None
+    problems: Sequence[Problem],
+    console: Console,
+    *,
+    job: JobAnswer | None = None,
+    out: Path | None = None,
+    **figures: Any,
 ) -> int:
     """Print the problems to stderr, and in the JSON as ``error``; the first one decides the exit code.
 
     Args:
         problems: At least one.
         console: Where to.
-        capture: What the job found out before it failed.
+        job: What the job found out before it failed.
         out: Folder of the run, which gets a ``result.json`` that says why there is no result.
+        figures: What the run wrote before it ended, which is kept beside the problems.
     """
     console.show_problems(problems)
     headline = problems[0]
     document: dict[str, Any] = {
+        **figures,
         "format": 1,
         "status": "cancelled" if headline.code is ErrorCode.CANCELLED else "failed",
         "error": msgspec.to_builtins(headline),
         "errors": msgspec.to_builtins(problems),
     }
-    if capture is not None and capture.rungs:
-        document["capture"] = {"rungs": msgspec.to_builtins(capture.rungs)}
+    if job is not None and job.rungs and not figures:
+        document["capture"] = {"rungs": msgspec.to_builtins(job.rungs)}
     if out is not None:
         with contextlib.suppress(OSError):  # the folder may be gone by now; the answer below is what counts
-            (out / "result.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+            write_atomically(out / RESULT_NAME, f"{json.dumps(document, indent=2)}\n".encode())
+    if figures and out is not None:
+        console.say(f"What was measured before is kept: ace-studio report {shlex.quote(str(out))}")
     if console.as_json:
         console.print_json(document)
     return headline.exit_code

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import JsonFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, JsonFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.show import megabytes
@@ -21,7 +21,7 @@ MOST_MODULES = 40
 
 
 @app.command()
-def catch(
+def catch(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="A script (.py) that calls the model.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="For the script.")] = None,
     module: Annotated[str, typer.Option(help="Class or dotted path of a module; else the outermost one.")] = "",
@@ -31,6 +31,7 @@ def catch(
         Path | None, typer.Option(help="A recipe to change: it then traces with the caught inputs.")
     ] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Run the script.")] = False,
+    contain: ContainFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Run a script and keep the inputs that its model is called with, as examples."""
@@ -45,10 +46,10 @@ def catch(
         folder=str(Path.cwd()),
         trust_all=trust,
     )
-    answer = follow(request, console)
-    if answer.problems or answer.caught is None:
+    answer = follow(request, console, contain=contain)
+    caught = answer.find(InputsCaught)
+    if answer.problems or caught is None:
         return report_failure(answer.problems, console)
-    caught = answer.caught
     named = relative_to(Path(caught.path), recipe.absolute().parent) if recipe is not None else ""
     if recipe is not None:
         name_caught_inputs(recipe, named)

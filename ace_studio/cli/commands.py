@@ -9,14 +9,27 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ace_studio.cli.app import BatchOnlyFlag, InputOption, JsonFlag, NoCacheFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import (
+    BatchOnlyFlag,
+    ContainFlag,
+    InputOption,
+    JsonFlag,
+    NoCacheFlag,
+    ShapesFromOption,
+    TrustFlag,
+    app,
+    report_failure,
+)
 from ace_studio.cli.console import Console
+from ace_studio.cli.engine_command import show_packs
 from ace_studio.cli.follow import follow
+from ace_studio.cli.repeating import repeat_run
 from ace_studio.cli.running import read_result, recipe_for, run_recipe, with_capture
 from ace_studio.cli.show import show_capture, show_environment, show_file
 from ace_studio.cli.show_result import show_result
-from ace_studio.records.errors import ExitCode
-from ace_studio.records.messages import DoctorRequest, InspectRequest, TraceRequest
+from ace_studio.jobs.engine_packs import find_packs
+from ace_studio.records import messages
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.places import example_recipe
 
 
@@ -28,27 +41,32 @@ def open_window(path: Annotated[Path | None, typer.Argument(help="A model or a r
 
 
 @app.command(name="inspect")
-def inspect_file(path: Path, as_json: JsonFlag = False) -> int:
+def _inspect(path: Path, as_json: JsonFlag = False) -> int:
     """Say what a file is, without running any code in it."""
     console = Console(as_json=as_json)
-    answer = follow(InspectRequest(job="inspect", path=str(path.absolute())), console)
-    if answer.problems or answer.file is None:
+    answer = follow(messages.InspectRequest(job="inspect", path=str(path.absolute())), console)
+    found = answer.find(messages.FileInspected)
+    if answer.problems or found is None:
         return report_failure(answer.problems, console)
-    return console.answer(answer.file, show_file)
+    return console.answer(found.report, show_file)
 
 
 @app.command(name="doctor")
 def describe_environment(as_json: JsonFlag = False) -> int:
     """Say what this machine has: versions, devices, targets, and why some are missing."""
     console = Console(as_json=as_json)
-    answer = follow(DoctorRequest(job="doctor"), console)
-    if answer.problems or answer.environment is None:
+    answer = follow(messages.DoctorRequest(job="doctor"), console)
+    found = answer.find(messages.EnvironmentFound)
+    if not as_json:
+        show_packs(console)
+    if answer.problems or found is None:
         return report_failure(answer.problems, console)
-    return console.answer(answer.environment, show_environment)
+    names = tuple(one.name for one in find_packs())
+    return console.answer(msgspec.structs.replace(found.report, engine_packs=names), show_environment)
 
 
 @app.command(name="trace")
-def trace_model(
+def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     path: Annotated[Path, typer.Argument(help="A recipe (.toml), a model, or a name such as timm:resnet18.")],
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
     inputs: InputOption = None,
@@ -56,34 +74,44 @@ def trace_model(
     batch_only: BatchOnlyFlag = False,
     no_cache: NoCacheFlag = False,
     trust: TrustFlag = False,
+    contain: ContainFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Capture the graph and say how, with the verdict on every dimension."""
     console = Console(as_json=as_json)
     recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
     recipe = with_capture(recipe, compare_rungs=compare_rungs, batch_only=batch_only, no_cache=no_cache)
-    request = TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
-    answer = follow(request, console)
-    if answer.problems or answer.captured is None:
-        return report_failure(answer.problems, console, capture=answer)
-    document = {"format": 1, "status": "ok", "fingerprint": answer.captured.fingerprint}
-    document["capture"] = msgspec.to_builtins(answer.captured.capture)
-    return console.answer(answer.captured.capture, show_capture, document=document)
+    request = messages.TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
+    answer = follow(request, console, contain=contain)
+    found = answer.find(messages.ModelCaptured)
+    if answer.problems or found is None:
+        return report_failure(answer.problems, console, job=answer)
+    document = {"format": 1, "status": "ok", "fingerprint": found.fingerprint, "capture": found.capture}
+    return console.answer(found.capture, show_capture, document=document)
 
 
 @app.command(name="run")
-def run_job(
-    path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml).")],
+def run_job(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     out: Annotated[Path, typer.Option("--out", help="Folder for the result and the artifacts.")],
+    path: Annotated[Path | None, typer.Argument(metavar="RECIPE", help="A recipe (.toml).")] = None,
+    repeat: Annotated[
+        str, typer.Option("--repeat", metavar="RUN", help="Instead: a run of the history, or a folder that one wrote.")
+    ] = "",
     batch_only: BatchOnlyFlag = False,
+    shapes_from: ShapesFromOption = None,
     no_cache: NoCacheFlag = False,
     trust: TrustFlag = False,
+    contain: ContainFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Do everything that a recipe says, and write result.json, a report and the artifacts."""
+    if (path is None) == (not repeat):
+        raise AceError.of(ErrorCode.USAGE, "Name a recipe, or a run with --repeat RUN", why="one of both is needed")
+    if path is None:
+        return repeat_run(repeat, out=out, trust=trust, contain=contain, console=Console(as_json=as_json))
     recipe, folder = recipe_for(path)
-    recipe = with_capture(recipe, batch_only=batch_only, no_cache=no_cache)
-    return run_recipe(recipe, folder, out=out, trust=trust, console=Console(as_json=as_json))
+    recipe = with_capture(recipe, batch_only=batch_only, no_cache=no_cache, shapes_from=shapes_from)
+    return run_recipe(recipe, folder, out=out, trust=trust, contain=contain, console=Console(as_json=as_json))
 
 
 @app.command()
@@ -106,4 +134,8 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that a run wrote.")], as_json: JsonFlag = False
 ) -> int:
     """Show the comparison of a finished run again."""
-    return Console(as_json=as_json).answer(read_result(folder), partial(show_result, folder=folder))
+    console, result = Console(as_json=as_json), read_result(folder)
+    code = console.answer(result, partial(show_result, folder=folder))
+    if result.error is not None:
+        console.show_problems((result.error,))
+    return code

@@ -1,4 +1,8 @@
-"""Where the command line writes: answers to stdout, progress and problems to stderr."""
+"""Where the command line writes: answers to stdout, progress and problems to stderr.
+
+What is printed comes from models, files and exceptions. None of it is markup, and none may steer the terminal: all of
+it passes `visible`, here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,13 @@ import msgspec
 import rich.box
 import rich.console
 import rich.table
-from rich.markup import escape
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
+from rich.text import Text
 
-from ace_studio.records.errors import ExitCode, Problem
+from ace_studio.records.errors import ExitCode, Problem, visible
 from ace_studio.records.messages import LogLine, Progress
+from ace_studio.records.results import Warning
 
 FoundT = TypeVar("FoundT")
 FILE_WIDTH = 190
@@ -31,16 +36,18 @@ class Console:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self._out = rich.console.Console(file=sys.stdout, highlight=False, emoji=False, width=_table_width(sys.stdout))
-        self._err = rich.console.Console(file=sys.stderr, highlight=False, emoji=False)
+        plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+        self._out = rich.console.Console(file=sys.stdout, width=_table_width(sys.stdout), **plain)
+        self._err = rich.console.Console(file=sys.stderr, **plain)
         self._bar: ProgressBar | None = None
         self._task: Any = None
+        self._warned: set[Warning] = set()
         self._last_phase = ""
         self._last_pulse_s = time.monotonic()
 
     def print(self, text: str) -> None:
         """Print a line of the answer."""
-        self._out.print(escape(text))
+        self._out.print(visible(text))
 
     def print_table(
         self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, bold_row: int | None = None
@@ -48,16 +55,18 @@ class Console:
         """Print a table of the answer; nothing if it has no rows. None is an empty cell."""
         table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for column in columns:
-            table.add_column(column, overflow="fold")
+            table.add_column(Text(visible(column)), overflow="fold")
         for index, row in enumerate(rows):
-            cells = ("" if cell is None else escape(str(cell)) for cell in row)
+            cells = (Text("" if cell is None else visible(str(cell))) for cell in row)
             table.add_row(*cells, style="bold" if index == bold_row else None)
         if table.row_count:
             self._out.print(table)
 
     def print_json(self, document: object) -> None:
         """Print the whole answer, a record or plain values, as one JSON document."""
-        sys.stdout.write(json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=False) + "\n")
+        is_unicode = str(sys.stdout.encoding).lower().startswith("utf")
+        text = json.dumps(msgspec.to_builtins(document), indent=2, ensure_ascii=not is_unicode)
+        sys.stdout.write(visible(text) + "\n")
         sys.stdout.flush()
 
     def answer(self, found: FoundT, show: Callable[[FoundT, Console], None], *, document: object = None) -> int:
@@ -70,7 +79,13 @@ class Console:
 
     def say(self, text: str) -> None:
         """Print a remark to stderr."""
-        self._err.print(escape(text), soft_wrap=True)
+        self._err.print(visible(text), soft_wrap=True)
+
+    def warn(self, warning: Warning) -> None:
+        """Print a warning to stderr, once."""
+        if warning not in self._warned:
+            self._warned.add(warning)
+            self.say(f"warning: {warning.what}" + (f" ({warning.where})" if warning.where else ""))
 
     def show_problems(self, problems: Sequence[Problem]) -> None:
         """Print every problem as what, why, remedy and where to stderr."""
@@ -79,7 +94,7 @@ class Console:
 
     def log(self, line: LogLine) -> None:
         """Print a line that the user's code printed to stderr."""
-        self._err.print(f"[dim]{escape(line.text)}[/dim]", soft_wrap=True)
+        self._err.print(visible(line.text), style="dim", soft_wrap=True)
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[None]:
@@ -87,7 +102,8 @@ class Console:
         if not self._err.is_terminal:
             yield
             return
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+        text = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), text, BarColumn(bar_width=24), TimeElapsedColumn())
         with ProgressBar(*columns, console=self._err, transient=True) as bar:
             self._bar, self._task = bar, bar.add_task("Starting", total=None)
             yield
@@ -98,7 +114,7 @@ class Console:
         text = f"{event.phase}: {event.detail}" if event.detail else str(event.phase)
         if self._bar is not None:
             total = None if event.fraction is None else 1.0
-            self._bar.update(self._task, description=escape(text), total=total, completed=event.fraction or 0.0)
+            self._bar.update(self._task, description=visible(text), total=total, completed=event.fraction or 0.0)
         elif event.fraction is None and text != self._last_phase and self._is_due(event):
             self._last_phase = text
             self.say(text)

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode, explained
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import FixRequest
 from ace_studio.records.patches import apply_patch, together
@@ -23,8 +23,8 @@ from ace_studio.records.safe_file import write_atomically
 _AT = re.compile(r"^(.+):(\d+)$")
 
 
-@app.command()
-def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
+@app.command(name="fix")
+def fix_command(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
     at: Annotated[str, typer.Option("--at", metavar="FILE:LINE", help="One place; without it, all places.")] = "",
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
@@ -39,6 +39,7 @@ def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
         bool, typer.Option("--write-source", help="Apply these patches to the model's files; keeps NAME.bak.")
     ] = False,
     trust: TrustFlag = False,
+    contain: ContainFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Try fixes for the places where capture stops: each is captured in a copy and compared with eager."""
@@ -53,9 +54,9 @@ def fix(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
         )
     file, line = _place(at, folder)
     request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)
-    answer = follow(request, console)
+    answer = follow(request, console, contain=contain)
     if answer.problems:
-        return report_failure(answer.problems, console, capture=answer)
+        return report_failure(answer.problems, console, job=answer)
     fixes = ranked_fixes(answer.fixes)
     done = _take(fixes, recipe_path=path if apply_controls else None, patch_path=save_patch, write_source=write_source)
     is_green = any(one.status is FixStatus.GREEN for one in fixes)
@@ -110,18 +111,12 @@ def _by_file(fixes: list[FixReport]) -> dict[Path, list[FixReport]]:
 
 def _together(path: Path, fixes: list[FixReport]) -> tuple[str, str]:
     """One patch of a file for all its fixes, and the text that it makes."""
-    try:
+    what = f"The patches of {path.name} cannot be applied, alone or together"
+    remedy = "Nothing was written. Take one place at a time with --at."
+    with explained(ErrorCode.BAD_FILE, what, remedy=remedy, where=path, of=(OSError, ValueError)):
         text = path.read_bytes().decode()
         patch = together(text, [one.patch for one in fixes])
         return patch, apply_patch(text, patch)
-    except (OSError, ValueError) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            f"The patches of {path.name} cannot be applied, alone or together",
-            why=str(error),
-            remedy="Nothing was written. Take one place at a time with --at.",
-            where=str(path),
-        ) from error
 
 
 def _best(fixes: tuple[FixReport, ...], is_of_kind: Any) -> list[FixReport]:
@@ -134,15 +129,8 @@ def _best(fixes: tuple[FixReport, ...], is_of_kind: Any) -> list[FixReport]:
 
 
 def _write(path: Path, text: str, *, keep_backup: bool) -> None:
-    try:
+    with explained(ErrorCode.USAGE, f"{path} could not be written", remedy="Name a file that you may write to."):
         write_atomically(path, text.encode(), keep_backup=keep_backup)
-    except OSError as error:
-        raise AceError.of(
-            ErrorCode.USAGE,
-            f"{path} could not be written",
-            why=error.strerror or str(error),
-            remedy="Name a file that you may write to.",
-        ) from error
 
 
 def _show(fixes: tuple[FixReport, ...], done: dict[str, Any], console: Console) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words
+from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.results import AttemptStatus, CaptureAttempt, Result, RunStatus
-from ace_studio.records.results.pruning import PruningReport
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus
 
+EventT = TypeVar("EventT", bound=messages.AnyEvent)
 _LOST = (AttemptStatus.TIMEOUT, AttemptStatus.CRASHED)
 
 
@@ -21,24 +23,24 @@ class JobAnswer:
     """The answer of a job, collected from its events."""
 
     problems: tuple[Problem, ...] = ()
-    file: messages.FileReport | None = None
-    environment: messages.EnvironmentReport | None = None
-    captured: messages.ModelCaptured | None = None
-    result: Result | None = None
     rungs: list[CaptureAttempt] = field(default_factory=list)
     fixes: list[FixReport] = field(default_factory=list)
-    caught: messages.InputsCaught | None = None
-    pruning: PruningReport | None = None
-    sensitivity: messages.SensitivityFound | None = None
+    events: dict[type, Any] = field(default_factory=dict)
+    """The last event of each kind."""
+
+    def find(self, kind: type[EventT]) -> EventT | None:
+        """The last event of a kind; None if there was none."""
+        found: EventT | None = self.events.get(kind)
+        return found
 
 
-def follow(request: messages.AnyRequest, console: Console) -> JobAnswer:
+def follow(request: messages.AnyRequest, console: Console, *, contain: bool | None = None) -> JobAnswer:
     """Run the request in an engine process, show its progress, and return its answer.
 
     Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem.
     """
     answer = JobAnswer()
-    executor = WorkerExecutor()
+    executor = WorkerExecutor() if contain is None else WorkerExecutor(WorkerClient(contain=lambda: contain))
     try:
         with console.progress():
             for event in executor.run(request):
@@ -54,26 +56,13 @@ def follow(request: messages.AnyRequest, console: Console) -> JobAnswer:
 def _take(event: messages.AnyEvent, answer: JobAnswer, console: Console) -> None:
     """Show the event, and keep what belongs to the answer."""
     _show(event, console)
+    answer.events[type(event)] = event
     match event:
-        case messages.FileInspected(report=file):
-            answer.file = file
-        case messages.EnvironmentFound(report=environment):
-            answer.environment = environment
         case messages.AttemptEnded(outcome=outcome):
             # After a crash the accepted capture method runs once more.
             answer.rungs = [*(one for one in answer.rungs if one.name != outcome.name), outcome]
-        case messages.ModelCaptured():
-            answer.captured = event
         case messages.FixTried(fix=fix):
             answer.fixes.append(fix)
-        case messages.InputsCaught():
-            answer.caught = event
-        case messages.PruningPreviewed(report=pruning):
-            answer.pruning = pruning
-        case messages.SensitivityFound():
-            answer.sensitivity = event
-        case messages.JobFinished(result=result):
-            answer.result = result
         case _:
             answer.problems = _problems_of(event) or answer.problems
 
@@ -97,6 +86,10 @@ def _show(event: messages.AnyEvent, console: Console) -> None:
             console.show_progress(event)
         case messages.LogLine():
             console.log(event)
+        case messages.WarningFound(warning=warning):
+            console.warn(warning)
+        case messages.JobWarned(problem=problem):
+            console.say(f"warning: {problem.as_text()}")
         case messages.FixTried(fix=fix):
             console.say(f"{fix.status}: {fix.title}")
         case messages.ModelCaptured(capture=capture):

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import PrunePreviewRequest
+from ace_studio.records.messages import PrunePreviewRequest, PruningPreviewed
 from ace_studio.records.recipes.edit import with_changes
 from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 
@@ -29,6 +29,7 @@ def prune(
     method: Annotated[str, typer.Option(help="unstructured, n:m or structured; else as the recipe says.")] = "",
     amount: Annotated[float | None, typer.Option(help="Fraction to remove; else as the recipe says.")] = None,
     trust: TrustFlag = False,
+    contain: ContainFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Show what pruning would remove and how the outputs change, without building anything."""
@@ -45,11 +46,12 @@ def prune(
     if changes := {key: value for key, value in options.items() if value is not None}:
         recipe = with_changes(recipe, {"prune": changes})
     request = PrunePreviewRequest(job="prune", recipe=recipe, folder=str(folder), trust_all=trust)
-    answer = follow(request, console)
-    if answer.problems or answer.pruning is None:
+    answer = follow(request, console, contain=contain)
+    found = answer.find(PruningPreviewed)
+    if answer.problems or found is None:
         return report_failure(answer.problems, console)
-    document = {"format": 1, "status": "ok", "pruning": answer.pruning}
-    return console.answer(answer.pruning, show_pruning, document=document)
+    document = {"format": 1, "status": "ok", "pruning": found.report}
+    return console.answer(found.report, show_pruning, document=document)
 
 
 def show_pruning(report: PruningReport, console: Console) -> None:
@@ -75,18 +77,10 @@ def show_pruning(report: PruningReport, console: Console) -> None:
 
 
 def _row(layer: PrunedLayer) -> list[str]:
-    return [
-        layer.module,
-        layer.type,
-        layer.shape_before,
-        layer.shape_after,
-        f"{layer.weights_after:,} of {layer.weights_before:,}",
-        f"{layer.macs_before:,}",
-        f"{layer.macs_after:,}",
-        f"{layer.bytes_before:,}",
-        f"{layer.bytes_after:,}",
-        _decibel(layer.sqnr_db),
-    ]
+    costs = (layer.macs_before, layer.macs_after, layer.bytes_before, layer.bytes_after)
+    kept = f"{layer.weights_after:,} of {layer.weights_before:,}"
+    shapes = (layer.shape_before, layer.shape_after)
+    return [layer.module, layer.type, *shapes, kept, *(f"{cost:,}" for cost in costs), _decibel(layer.sqnr_db)]
 
 
 def _decibel(value: float | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -13,12 +15,12 @@ from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
-from ace_studio.records.messages import ModelCaptured, RunRequest
-from ace_studio.records.recipes.file import read_recipe, recipe_text
+from ace_studio.records.messages import JobFinished, ModelCaptured, RunRequest
+from ace_studio.records.recipes.file import parse_recipe, read_recipe, recipe_text
 from ace_studio.records.recipes.named_source import named_source
-from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe
-from ace_studio.records.results import Result, ResultStatus, decode_result
-from ace_studio.records.safe_file import make_output_folder
+from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
+from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
+from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
 from ace_studio.records.tensors import TensorSpec, read_values
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
@@ -39,14 +41,23 @@ def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) 
     if entry:
         recipe = replace(recipe, model=replace(recipe.model, entry=entry))
     if inputs:
-        recipe = replace(recipe, inputs=InputsChoice(rows=rows_of(inputs), dims=recipe.inputs.dims))
+        kept = recipe.inputs
+        given = InputsChoice(rows=rows_of(inputs), dims=kept.dims, shapes_from=kept.shapes_from)
+        recipe = replace(recipe, inputs=given)
     return recipe, path.absolute().parent
 
 
 def with_capture(
-    recipe: Recipe, *, compare_rungs: bool = False, batch_only: bool = False, no_cache: bool = False
+    recipe: Recipe,
+    *,
+    compare_rungs: bool = False,
+    batch_only: bool = False,
+    no_cache: bool = False,
+    shapes_from: ShapesFrom | None = None,
 ) -> Recipe:
     """The recipe with the capture options that were given; an option that is absent changes nothing."""
+    if shapes_from is not None:
+        recipe = replace(recipe, inputs=replace(recipe.inputs, shapes_from=shapes_from))
     capture = replace(
         recipe.capture,
         compare_rungs=recipe.capture.compare_rungs or compare_rungs,
@@ -95,23 +106,51 @@ _EXIT_CODES = {
 }
 
 
-def run_recipe(recipe: Recipe, folder: Path, *, out: Path, trust: bool, console: Console) -> int:
+def run_recipe(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    out: Path,
+    trust: bool,
+    console: Console,
+    contain: bool | None = None,
+    answer_with: Callable[[Result], object] | None = None,
+) -> int:
     """Run a recipe, add it to the history, show its result, and return the exit code.
+
+    ``answer_with`` prints the result; by default it is the comparison, or the result as JSON.
 
     Raises: AceError(USAGE) if the output folder cannot be made.
     """
     make_output_folder(out)
     request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
-    answer = follow(request, console)
-    if answer.problems or answer.result is None:
-        return report_failure(answer.problems, console, capture=answer, out=out)
-    result = answer.result
+    before = _figures_in(out)
+    answer = follow(request, console, contain=contain)
+    found = answer.find(JobFinished)
+    if answer.problems or found is None or found.result is None:
+        now = _figures_in(out)
+        figures = {} if now == before else now  # the folder may hold an earlier run's
+        return report_failure(answer.problems, console, job=answer, out=out, **figures)
+    result = found.result
     _remember(result, recipe, folder, out=out, console=console)
-    _keep_graph(answer.captured, result)
-    console.answer(result, partial(show_result, folder=out))
+    _keep_graph(answer.find(ModelCaptured), result)
+    if answer_with is not None:
+        answer_with(result)
+    else:
+        console.answer(result, partial(show_result, folder=out))
     if result.error is not None:
         console.show_problems((result.error,))
+        if result.error.code is ErrorCode.SYSTEM:
+            return ExitCode.JOB_FAILED
     return _EXIT_CODES[result.status]
+
+
+def _figures_in(out: Path) -> dict[str, Any]:
+    """The result that lies in a folder, as plain objects; empty if there is none."""
+    try:
+        return dict(msgspec.to_builtins(decode_result(read_plain(out / RESULT_NAME))))
+    except (OSError, msgspec.DecodeError):
+        return {}
 
 
 def _remember(result: Result, recipe: Recipe, folder: Path, *, out: Path, console: Console) -> None:
@@ -136,13 +175,14 @@ def _keep_graph(captured: ModelCaptured | None, result: Result) -> None:
 def read_result(folder: Path) -> Result:
     """Read the result of a finished run.
 
-    Raises: AceError(NOT_FOUND or BAD_FILE), or the problems that ended the run.
+    Raises: AceError(NOT_FOUND or BAD_FILE), or the problems that ended the run before anything was measured.
     """
-    path = folder / "result.json"
+    path = folder / RESULT_NAME
     try:
-        content = path.read_bytes()
-        if problems := _stored_problems(content):
-            raise AceError(*problems)
+        content = read_plain(path)
+        failed = decode_plain(content, _FailedRun)
+        if failed.errors and not failed.runs:
+            raise AceError(*failed.errors)
         return decode_result(content)
     except FileNotFoundError as error:
         raise AceError.of(
@@ -161,11 +201,19 @@ class _FailedRun(msgspec.Struct, frozen=True):
     """The ``result.json`` of a run that ended before its result."""
 
     errors: tuple[Problem, ...] = ()
+    runs: tuple[object, ...] = ()
 
 
-def _stored_problems(content: bytes) -> tuple[Problem, ...]:
-    """The problems that ended the run; empty if the file holds a result."""
-    try:
-        return msgspec.json.decode(content, type=_FailedRun).errors
-    except msgspec.DecodeError:
-        return ()
+def recipe_of(result: Result) -> tuple[Recipe, Path]:
+    """The recipe that a result was made with, and the folder that its paths are relative to.
+
+    Raises: AceError(NOT_FOUND) if the folder is gone, or the result does not hold its recipe.
+    """
+    if not result.recipe or not Path(result.folder).is_dir():
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            "The recipe of this run cannot be run again from here",
+            why=f"its folder {result.folder} is not there" if result.recipe else "an older ACE Studio wrote the result",
+            remedy="Name the recipe itself; with advise: --recipe RECIPE.",
+        )
+    return parse_recipe(result.recipe, name="the recipe of the run"), Path(result.folder)

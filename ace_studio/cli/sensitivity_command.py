@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import InputOption, JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
@@ -29,6 +29,7 @@ def sensitivity_command(
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
     inputs: InputOption = None,
     trust: TrustFlag = False,
+    contain: ContainFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Measure how much each op, computed at a low precision, disturbs the outputs; the most sensitive first."""
@@ -38,14 +39,11 @@ def sensitivity_command(
     request = SensitivityRequest(
         job="sensitivity", recipe=recipe, folder=str(folder), trust_all=trust, precisions=tuple(precisions or ())
     )
-    answer = follow(request, console)
-    if answer.problems or answer.captured is None or answer.sensitivity is None:
-        return report_failure(answer.problems, console, capture=answer)
-    return console.answer(
-        answer.sensitivity,
-        partial(_show, graph=answer.captured.graph),
-        document=_document(answer.captured, answer.sensitivity),
-    )
+    answer = follow(request, console, contain=contain)
+    captured, found = answer.find(ModelCaptured), answer.find(SensitivityFound)
+    if answer.problems or captured is None or found is None:
+        return report_failure(answer.problems, console, job=answer)
+    return console.answer(found, partial(_show, graph=captured.graph), document=_document(captured, found))
 
 
 def _check_words(words: list[str]) -> None:

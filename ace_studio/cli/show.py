@@ -49,6 +49,7 @@ def show_environment(report: EnvironmentReport, console: Console) -> None:
         able = ", ".join(word for word, problem in target.precisions.items() if not problem) if target.available else ""
         targets.append((target.name, _yes_or(target.available, target.reason), able, target.install))
     console.print_table(("target", "available", "precisions", "install"), targets)
+    console.print(f"containment: {report.containment}")
     for note in report.notes:
         console.print(f"note: {note}")
 
@@ -71,7 +72,7 @@ def show_capture(report: CaptureReport, console: Console) -> None:
     console.print_table(
         ("capture method", "status", "seconds", "ops", "why"),
         [
-            (one.name, one.status, f"{one.seconds:.1f}", one.ops or "", one.error.what if one.error else "")
+            (one.name, one.status, f"{one.seconds:.1f}", one.ops or "", one.error.what if one.error else one.reason)
             for one in report.rungs
         ],
     )
@@ -87,39 +88,20 @@ def show_capture(report: CaptureReport, console: Console) -> None:
         _show_subgraphs(report, console)
     _show_support(report.support, console)
     for warning in report.warnings:
-        console.say(f"warning: {warning.what}" + (f" ({warning.where})" if warning.where else ""))
+        console.warn(warning)
 
 
 def _show_subgraphs(report: CaptureReport, console: Console) -> None:
-    """Show the subgraphs and the graph breaks of a partial capture."""
-    console.print_table(
-        ("subgraph", "kind", "module", "ops", "calls", "why it stays eager"),
-        [
-            (
-                one.name,
-                one.kind,
-                one.module,
-                one.ops or "",
-                one.calls,
-                f"{one.error.what}: {one.error.why}" if one.error else "",
-            )
-            for one in report.pieces
-        ],
-    )
-    console.print_table(
-        ("break", "line", "why", "times", "ops left eager", "what may help"),
-        [
-            (
-                number,
-                f"{Path(one.file).name}:{one.line}  {one.code}",
-                one.reason,
-                one.count,
-                one.ops_left_eager,
-                one.hint,
-            )
-            for number, one in enumerate(report.graph_breaks, start=1)
-        ],
-    )
+    rows: list[tuple[object, ...]] = []
+    for one in report.pieces:
+        why = f"{one.error.what}: {one.error.why}" if one.error else ""
+        rows.append((one.name, one.kind, one.module, one.ops or "", one.calls, why))
+    console.print_table(("subgraph", "kind", "module", "ops", "calls", "why it stays eager"), rows)
+    rows = []
+    for number, at in enumerate(report.graph_breaks, start=1):
+        line = f"{Path(at.file).name}:{at.line}  {at.code}"
+        rows.append((number, line, at.reason, at.count, at.ops_left_eager, at.hint))
+    console.print_table(("break", "line", "why", "times", "ops left eager", "what may help"), rows)
 
 
 def _show_support(support: tuple[TargetSupport, ...], console: Console) -> None:

@@ -23,24 +23,18 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     chosen_row = None if result.chosen is None else len(rows) + result.chosen
     for index, run in enumerate(result.runs):
         rows.append(_row(run, is_chosen=index == result.chosen, lost_race=index in lost_race))
-    columns = (
-        "target",
-        "precision",
-        "p50 ms",
-        "p10 - p90",
-        "speed-up",
-        "metric",
-        "drop",
-        "SQNR dB",
-        "size",
-        "verified",
-    )
-    console.print_table(columns, rows, bold_row=chosen_row)
+    columns = ("target", "precision", "p50 ms", "p10 - p90", "speed-up", "metric", "drop", "SQNR dB", "size")
+    console.print_table((*columns, "verified"), rows, bold_row=chosen_row)
     _show_decoding(result, console)
     for run in result.runs:
         if run.error is not None:
             console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why})")
     for run in result.runs:
+        if run.overhead_us is not None:
+            console.print(
+                f"{run.target} {run.precision}: a call of result.module takes {run.overhead_us:.1f} us more than the "
+                "runtime alone"
+            )
         if run.agreement is not None and run.agreement < 1.0:
             console.print(
                 f"{run.target} {run.precision}: {run.agreement:.1%} of the indices, labels and truth values in its "
@@ -50,7 +44,7 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     show_search(result, console)
     show_improvements(result, console)
     for warning in result.warnings:
-        console.say(f"warning: {warning.what}")
+        console.warn(warning)
     if result.chosen is not None:
         run = result.runs[result.chosen]
         goal = "" if result.goal_met is None else ", which meets the goal" if result.goal_met else ", the best found"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import sys
-from pathlib import Path
 
 import psutil
 import torch
 
+from ace_studio.records import containment
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import DeviceReport, EnvironmentReport, TargetReport
+from ace_studio.records.processor import cpu_flags, cpuinfo
 from ace_studio.records.targets import TARGET_ROWS
 
 PACKAGES = (
@@ -21,14 +23,15 @@ PACKAGES = (
 """Packages whose versions matter, besides those that targets need."""
 
 
+_INSTRUCTIONS = re.compile(
+    r"avx2|fma|f16c|avx512(f|_vnni|_bf16|_fp16)|avx_vnni(_int8)?|amx_\w+|asimd(dp|hp)?|i8mm|bf16|sve2?"
+)
+"""Instruction sets that decide which kernels run, as Linux names them."""
+
+
 def processor_name() -> str:
     """The processor's name; the architecture if the system does not tell."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return cpuinfo("model name") or platform.processor() or platform.machine()
 
 
 def package_versions() -> dict[str, str]:
@@ -105,6 +108,7 @@ def known_traps() -> tuple[str, ...]:
 
 def environment_report(targets: tuple[TargetReport, ...]) -> EnvironmentReport:
     """Everything ``doctor`` shows."""
+    can_contain, reason = containment.available()
     return EnvironmentReport(
         python=platform.python_version(),
         executable=sys.executable,
@@ -116,6 +120,7 @@ def environment_report(targets: tuple[TargetReport, ...]) -> EnvironmentReport:
         devices=devices(),
         targets=targets,
         notes=known_traps(),
+        containment=reason if can_contain else f"not available: {reason}",
     )
 
 
@@ -125,6 +130,8 @@ def result_environment(*, threads: int, device: torch.device) -> dict[str, str |
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": processor_name(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "cpu_instructions": " ".join(sorted(filter(_INSTRUCTIONS.fullmatch, cpu_flags()))),
         "cores": os.cpu_count() or 1,
         "memory_bytes": psutil.virtual_memory().total,
         "threads": threads,

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.flow import Example, measured_places, pooled_outputs, tensor_leaves
 from ace_studio.engine.metrics.score import Score, score_from
 from ace_studio.engine.quantize.fidelity import measured_sqnr_db
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, message_of
 
 CONSECUTIVE_CALLS = 3
 MIN_FP32_SQNR_DB = 30.0
@@ -49,12 +49,20 @@ def flat_outputs(call: Callable[..., Any], example: Example) -> list[Tensor]:
 def eager_outputs(module: nn.Module, examples: Sequence[Example]) -> list[list[Tensor]]:
     """The eager module's outputs for every example, flat: the reference of all candidates.
 
-    Raises: AceError(BAD_INPUT) if no number in them is finite.
+    Raises: AceError(BAD_INPUT) if they have no elements, or no number in them is finite.
     """
     with torch.no_grad():
         references = [flat_outputs(module, example) for example in examples]
     numbers = [leaf for outputs in references for leaf in outputs if leaf.numel()]
-    if numbers and not any(bool(leaf.isfinite().any()) for leaf in numbers):
+    if not numbers:
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            "The outputs of the model have no elements on any example",
+            why="nothing can be compared, so no artifact could be verified",
+            remedy="Give examples with at least one sample, on which the model finds something.",
+            where="[inputs]",
+        )
+    if not any(bool(leaf.isfinite().any()) for leaf in numbers):
         raise AceError.of(
             ErrorCode.BAD_INPUT,
             "The model itself gives only NaN or infinity on every example",
@@ -188,11 +196,6 @@ def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., A
     return predict
 
 
-def measure_metric(evaluate: Callable[[Callable[..., Any]], Any], predict: Callable[..., Any], *, what: str) -> float:
-    """The metric of one candidate, a finite number. Raises: AceError as `measure_score` does."""
-    return measure_score(evaluate, predict, what=what, higher_is_better=True).value
-
-
 def measure_score(
     evaluate: Callable[[Callable[..., Any]], Any], predict: Callable[..., Any], *, what: str, higher_is_better: bool
 ) -> Score:
@@ -209,7 +212,7 @@ def measure_score(
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise AceError.of(
             ErrorCode.USER_CODE,
-            f"evaluate() raised {type(error).__name__} while it measured {what}: {error}",
+            f"evaluate() raised {type(error).__name__} while it measured {what}: {message_of(error)}",
             why="the function that measures accuracy is yours, and it did not finish",
             remedy="Call it with the eager model as predict and fix it there.",
             where=f"{frame.filename}:{frame.lineno}",

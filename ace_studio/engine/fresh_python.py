@@ -8,14 +8,14 @@ from pathlib import Path
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 
 
-def fresh_python(module: str, *arguments: str) -> list[str]:
-    """The command line that calls ``main(*arguments)`` of a module of this package and exits with its result.
+def fresh_python(module: str, function: str, *arguments: str) -> list[str]:
+    """The command line that calls ``function(*arguments)`` of a module of this package and exits with its result.
 
     The folder that it is started in is not searched for modules (``-P``): a ``random.py`` or ``profile.py`` beside a
     user's model would else be taken for Python's own.
     """
     code = (
         f"import sys; sys.path.insert(0, {str(_PACKAGE_PARENT)!r}); "
-        f"from {module} import main; sys.exit(main(*sys.argv[1:]))"
+        f"from {module} import {function}; sys.exit({function}(*sys.argv[1:]))"
     )
     return [sys.executable, "-P", "-c", code, *arguments]

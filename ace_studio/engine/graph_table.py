@@ -26,18 +26,14 @@ _PLAIN = int | float | torch.SymInt | torch.SymFloat | torch.SymBool
 _CALL_MARK = re.compile(r"@(\d+)$")
 
 
-def build_graph_table(
-    program: ExportedProgram, *, module: nn.Module, symbol_names: Mapping[str, str] | None = None
-) -> GraphTable:
+def build_graph_table(program: ExportedProgram, *, module: nn.Module) -> GraphTable:
     """The table of a captured program.
 
     Args:
         program: The captured graph; ``op_id`` of a row is the name of the node.
         module: The eager module, for the class names of containers and of itself.
-        symbol_names: The tracer's name of a symbol (``s34``) -> the readable one (``s0``).
     """
-    names = readable_symbols(program) if symbol_names is None else symbol_names
-    return _TableBuilder(program, module, names).build()
+    return _TableBuilder(program, module, readable_symbols(program)).build()
 
 
 def readable_symbols(program: ExportedProgram) -> dict[str, str]:
@@ -128,7 +124,7 @@ class _TableBuilder:
         self._find_weights()
         for node in self.program.graph.nodes:
             self._visit(node)
-        return table_of(self.columns, self.edges, files=self.files, module=self.module)
+        return graph_table_of(self.columns, self.edges, files=self.files, module=self.module)
 
     def _find_weights(self) -> None:
         names = {
@@ -201,7 +197,7 @@ class _TableBuilder:
         return sum(tensor_bytes(_concrete(tensor), tensor.dtype) for tensor in _tensors(node))
 
 
-def table_of(
+def graph_table_of(
     columns: Mapping[str, Sequence[Any]], edges: Collection[tuple[int, int]], *, files: Iterable[str], module: nn.Module
 ) -> GraphTable:
     """The table of these columns and edges; its module paths are those that occur, a parent before its children."""

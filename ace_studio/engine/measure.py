@@ -32,6 +32,8 @@ WARM_UP_MS = 2_000.0
 STABLE_SPREAD = 0.05
 BOOTSTRAP_DRAWS = 2_000
 CONTENTION_CPU_SHARE = 0.85
+DISTURBED_PERCENT = 20
+"""Percent of the samples that must have got less than that share."""
 
 
 @dataclass
@@ -193,13 +195,14 @@ def contention(samples: Sequence[Samples], *, threads: int) -> str:
     """A sentence that says that the machine was busy during the measurement; empty if it was not.
 
     A computation in one thread gets as much CPU time as wall time; clearly less means that other work had the core.
+    Samples are shorter than the system's turns, so work beside them shows in some of them only, and one is no sign.
     With more threads the share of the whole pool is no measure, so only one thread's worth is required.
     """
     shares = [cpu / wall for one in samples for cpu, wall in zip(one.cpu_ms, one.wall_ms, strict=True) if wall > 0]
-    share = statistics.median(shares) if shares else 1.0
+    share = float(np.percentile(shares, DISTURBED_PERCENT)) if shares else 1.0
     if share >= CONTENTION_CPU_SHARE:
         return ""
     return (
-        f"the process got only {share:.0%} of one core's time while it was measured with {threads} thread(s): "
+        f"the process got only {share:.0%} of one core's time in the disturbed rounds, with {threads} thread(s): "
         "other work was running, and small differences mean nothing"
     )

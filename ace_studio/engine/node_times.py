@@ -13,7 +13,7 @@ from torch import Tensor, fx
 MAX_ROUNDS = 15
 LIMIT_S = 2.0
 """Seconds after which no further round is begun."""
-MIN_ROUNDS = 3
+_MIN_ROUNDS = 3
 
 
 class TimedRun(fx.Interpreter):
@@ -56,7 +56,7 @@ def time_nodes(
         runner.run(*[one.clone() for one in example])
         runner.times_ms.clear()
         started, rounds = time.monotonic(), 0
-        while rounds < MAX_ROUNDS and (time.monotonic() - started < LIMIT_S or rounds < MIN_ROUNDS):
+        while rounds < MAX_ROUNDS and (time.monotonic() - started < LIMIT_S or rounds < _MIN_ROUNDS):
             check()
             runner.run(*[one.clone() for one in example])
             rounds += 1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import Event, Phase, Progress
+from ace_studio.records.messages import Event, Phase, Progress, WarningFound
 from ace_studio.records.results import Warning
 
 
@@ -55,11 +55,12 @@ class Reporter:
         """Report the progress of the phase (0..1, or None if it is unknown)."""
         self.emit(Progress(job=self.job, phase=self._phase, detail=detail, fraction=fraction))
 
-    def warn(self, code: str, what: str, *, where: str = "") -> None:
+    def warn(self, code: str, what: str, *, where: str = "", options: Mapping[str, str] = {}) -> None:
         """Keep a warning for the result; repeated ones are kept once."""
-        warning = Warning(code=code, what=what, where=where)
+        warning = Warning(code=code, what=what, where=where, options=dict(options))
         if warning not in self.warnings:
             self.warnings.append(warning)
+            self.tell(WarningFound(job=self.job, warning=warning))
 
     @property
     def is_cancelled(self) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import sys
 from pathlib import Path
 
 import msgspec
+import psutil
 import torch
 from torch import Tensor
 
@@ -17,14 +19,13 @@ from ace_studio.engine.flow import LoadedModel, tensor_leaves
 from ace_studio.engine.load import load_model
 from ace_studio.engine.load.import_gate import install_gate
 from ace_studio.engine.load.sniff import checked_sha256
-from ace_studio.engine.peak_memory import PeakMemory
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 
 
-def main(folder_name: str) -> int:
+def verify(folder_name: str) -> int:
     """Carry out ``order.json`` and write ``answer.json``; 0 if an answer was written.
 
     Anything that the target's library raises is the answer, in words.
@@ -101,3 +102,42 @@ def _compare_subgraphs(folder: Path, order: VerifyOrder, model: ModelSource, mem
             raise ValueError(f"outputs have shapes {[tuple(one.shape) for one in got]}")
         worst = min(worst, sqnr_db(expected, got))
     return worst
+
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"
+"""Written to clear_refs, it resets the peak to the current size (proc_pid_clear_refs(5))."""
+
+
+class PeakMemory:
+    """The peak of the resident memory since `start`, minus the size at that time. Linux only; None elsewhere.
+
+    `reset_peak` forgets what was needed only on the way, such as the compiler's own memory.
+    """
+
+    def __init__(self) -> None:
+        self._before_bytes: int | None = None
+
+    def start(self) -> None:
+        """Note the current size."""
+        gc.collect()
+        self._before_bytes = psutil.Process().memory_info().rss
+        self.reset_peak()
+
+    def reset_peak(self) -> None:
+        """Reset the peak to the current size."""
+        gc.collect()
+        try:
+            _CLEAR.write_text(_RESET_PEAK, encoding="ascii")
+        except OSError:
+            self._before_bytes = None
+
+    def grown_bytes(self) -> int | None:
+        """Peak since the last reset minus the size at the start, in bytes; None if the system does not tell."""
+        if self._before_bytes is None:
+            return None
+        for line in _STATUS.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return max(0, int(line.split()[1]) * 1024 - self._before_bytes)
+        return None

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records import messages
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, is_out_of_memory, message_of
+from ace_studio.records.system_faults import system_problem
 
 Handler = Callable[[Any, Reporter], None]
 ENGINE_MODULE = "ace_studio.engine.pipeline"
@@ -24,15 +25,13 @@ HANDLER_NAMES: dict[type[messages.AnyRequest], str] = {
     messages.DoctorRequest: "doctor",
     messages.TraceRequest: "trace",
     messages.RunRequest: "run",
-    messages.FixRequest: "try_fixes",
+    messages.FixRequest: "fix",
     messages.SensitivityRequest: "sensitivity",
     messages.PrunePreviewRequest: "preview_prune",
     messages.CatchRequest: "catch_inputs",
     messages.ValuesRequest: "values",
 }
 """Kind of request -> the function of the handler module that serves it."""
-DETAILS_LIMIT = 20_000
-"""Characters of a traceback that are sent."""
 
 
 def load_handlers(name: str) -> dict[type[messages.AnyRequest], Handler]:
@@ -69,12 +68,10 @@ def answer_request(
         return messages.JobCancelled(job=job)
     except AceError as error:
         return messages.JobFailed(job=job, problems=error.problems)
-    except (KeyboardInterrupt, SystemExit) as error:
+    except BaseException as error:  # noqa: BLE001 - border: user code and libraries raise anything; the worker must live
         if isinstance(error, KeyboardInterrupt) and is_cancelled():
             return messages.JobCancelled(job=job)
-        return messages.JobFailed(job=job, problems=(_exit_problem(error),))
-    except BaseException as error:  # noqa: BLE001 - border: user code and libraries raise anything; the worker must live
-        return messages.JobFailed(job=job, problems=(_problem_of(error),))
+        return messages.JobFailed(job=job, problems=_problems_of(error))
 
 
 def _run(
@@ -106,47 +103,33 @@ def _run(
     return ending[0]
 
 
-def _exit_problem(error: BaseException) -> Problem:
-    words = "asked the process to end" if isinstance(error, SystemExit) else "raised KeyboardInterrupt"
-    return Problem(
-        code=ErrorCode.USER_CODE,
-        what=f"The model's code {words}",
-        why=f"{type(error).__name__}({error})",
-        remedy="Call sys.exit only under: if __name__ == '__main__'",
-        details=_traceback_text(error),
-    )
+def _problems_of(error: BaseException) -> tuple[Problem, ...]:
+    """What the user's code did, if it raised; else what failed in the engine."""
+    # By name: without the engine there is no user code, and importing it takes seconds.
+    user_errors = sys.modules.get("ace_studio.engine.load.user_errors")
+    if user_errors is not None and user_errors.raised_by_user(error):
+        found: AceError = user_errors.user_code_error(error, "Running the model's code")
+        return found.problems
+    return (_problem_of(error),)
 
 
 def _problem_of(error: BaseException) -> Problem:
-    text = f"{type(error).__name__}: {error}".strip(": ")[:2000]
-    if _is_out_of_memory(error):
-        return Problem(
-            code=ErrorCode.OUT_OF_MEMORY,
-            what="There was not enough memory",
-            why=text,
-            remedy="Use smaller or fewer examples, fewer targets at once, or a machine with more memory",
-            details=_traceback_text(error),
-        )
-    return Problem(
-        code=ErrorCode.INTERNAL,
-        what="Something went wrong that ACE Studio did not expect",
-        why=text,
-        remedy="Please report it with the details. The engine is still there: you can go on",
-        where=_where(error),
-        details=_traceback_text(error),
-    )
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether it is Python's error, torch's for devices (by name: torch may be absent) or that of its CPU allocator."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"MemoryError", "OutOfMemoryError"}) or "DefaultCPUAllocator" in str(error)
+    text = f"{type(error).__name__}: {message_of(error, limit=2000)}".removesuffix(": ")
+    where, details = _where(error), "".join(traceback.format_exception(error))
+    if (fault := system_problem(error)) is not None:
+        return replace(fault, details=details)
+    if is_out_of_memory(error):
+        code, what = ErrorCode.OUT_OF_MEMORY, "There was not enough memory"
+        remedy, where = "Use smaller or fewer examples, fewer targets at once, or a machine with more memory", ""
+    elif isinstance(error, KeyboardInterrupt | SystemExit):
+        code, what = ErrorCode.USER_CODE, "Code that the job ran asked the engine to end"
+        remedy = "Call sys.exit only under: if __name__ == '__main__'"
+    else:
+        code, what = ErrorCode.INTERNAL, "Something went wrong that ACE Studio did not expect"
+        remedy = "Please report it with the details. The engine is still there: you can go on"
+    return Problem(code=code, what=what, why=text, remedy=remedy, where=where, details=details)
 
 
 def _where(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-
-
-def _traceback_text(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))[-DETAILS_LIMIT:]

@@ -3,7 +3,7 @@
 The interpreter need not have ACE Studio installed. It imports this package alone, from the folder that this file lies
 in: putting the parent folder on ``sys.path`` would give the packages of the window's environment to the user's
 interpreter. The address to connect to comes in one environment variable, which is removed before other code can read
-it. Standard library only until `main` calls the worker.
+it. Standard library only until `become_worker` calls the worker.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ OLDEST_PYTHON = (3, 11)
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - works in any Python, however old
 
 
-def main() -> int:
+def become_worker() -> int:
     """Make ``ace_studio`` importable, arrange to die with the parent, and become the worker."""
     if sys.version_info < OLDEST_PYTHON:
         sys.stderr.write("ACE Studio needs Python 3.11 or newer; this is %s\n" % sys.version.split()[0])  # noqa: UP031
         return 3
     config = json.loads(os.environ.pop(CONFIG_VARIABLE))
     _make_importable(os.path.dirname(_FOLDER))  # noqa: PTH120
-    guard = importlib.import_module("ace_studio.jobs.guard")
-    guard.die_with_parent(config)
+    importlib.import_module("ace_studio.jobs.guard").die_with_parent(config)
+    if config.get("contained_to") is not None:
+        containment = importlib.import_module("ace_studio.records.containment")  # before the engine starts any thread
+        refused = containment.contain(config["contained_to"])
+        sys.stderr.write("Contained: %s; writes only below %s\n" % (refused, ", ".join(config["contained_to"])))  # noqa: UP031
     # By name, so that this file depends on nothing: the worker pulls in the whole engine.
-    worker = importlib.import_module("ace_studio.jobs.worker")
-    worker.run_worker(config)
+    importlib.import_module("ace_studio.jobs.worker").run_worker(config)
     return 0
 
 
@@ -50,10 +52,18 @@ def _make_importable(package: str) -> None:
     spec.loader.exec_module(module)
 
 
-if __name__ == "__main__":
+def run_and_exit() -> None:
+    """End the process with the code of `become_worker`."""
     try:
-        code = main()
+        code = become_worker()
+    except OSError as error:  # the machine refused; the parent's message is made of this line
+        sys.stderr.write("%s: %s\n" % (type(error).__name__, error))  # noqa: UP031
+        code = 1
     except BaseException:  # noqa: BLE001 - border: the parent reads the traceback, and tearing torch down takes long
         traceback.print_exc()
         code = 1
     os._exit(code)
+
+
+if __name__ == "__main__":
+    run_and_exit()

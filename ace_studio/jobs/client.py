@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ace_studio.jobs.launch import LaunchOptions, Transport
 from ace_studio.jobs.rescue import ATTEMPT_GRACE_S
 from ace_studio.jobs.worker_process import KILLED, START_LIMIT_S, WorkerProcess
-from ace_studio.records.errors import Problem
-from ace_studio.records.messages import AnyEvent, AnyRequest, AttemptEnded, Phase, Progress, WorkerLost
+from ace_studio.records import containment, messages
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.recipes.recipe import LimitsChoice
 
 
 class WorkerClient:
@@ -33,6 +35,8 @@ class WorkerClient:
         environment: Mapping[str, str] | None = None,
         attempt_grace_s: float = ATTEMPT_GRACE_S,
         start_limit_s: float = START_LIMIT_S,
+        contain: Callable[[], bool | None] = lambda: None,
+        limits: Callable[[], LimitsChoice] | None = None,
     ) -> None:
         """Store the options; nothing is started yet.
 
@@ -43,13 +47,20 @@ class WorkerClient:
             environment: Variables on top of the clean environment.
             attempt_grace_s: Seconds over its time limit after which a capture attempt is ended from outside.
             start_limit_s: Seconds after which an engine that is not ready is given up.
+            contain: Asked before each job that runs code, whether its worker is to be contained. None: where the
+                kernel can, if it tries fixes, which is code that nobody has read, or runs a stranger's file.
+            limits: Asked for what holds where a job's recipe sets no limit. If none limits the time, a silent step is
+                only told; without this it is ended after a default time, because nobody may be looking.
         """
         options = LaunchOptions(handlers=handlers, environment=environment or {})
         if interpreter:
             options = replace(options, interpreter=interpreter)
         self._options = options if transport is None else replace(options, transport=transport)
-        self._events: queue.SimpleQueue[AnyEvent | None] = queue.SimpleQueue()
-        self._limits = {"attempt_grace_s": attempt_grace_s, "start_limit_s": start_limit_s}
+        self._contain = contain
+        self._events: queue.SimpleQueue[messages.AnyEvent | None] = queue.SimpleQueue()
+        self._make_worker = partial(
+            WorkerProcess, attempt_grace_s=attempt_grace_s, start_limit_s=start_limit_s, limits=limits
+        )
         self._lock = threading.RLock()
         """Guards `_worker`; taken before a worker's own lock, never while waiting for a worker."""
         self._worker: WorkerProcess | None = None
@@ -82,11 +93,28 @@ class WorkerClient:
                 self._options = replace(self._options, interpreter=interpreter)
             self._worker = self._new_worker()
 
-    def send(self, request: AnyRequest) -> None:
+    def send(self, request: messages.AnyRequest) -> None:
         """Send a request; before WorkerReady it waits. If the worker is dead, its WorkerLost is the answer.
+
+        A worker can only be contained from its start, and for one set of folders: for another it is replaced.
 
         Raises: RuntimeError if no worker was ever started.
         """
+        if (code := messages.code_of(request)) is not None:
+            choice = self._contain()
+            if choice is None:
+                elsewhere = containment.from_elsewhere(code)
+                choice = bool(elsewhere or isinstance(request, messages.FixRequest)) and containment.available()[0]
+                if choice and elsewhere:
+                    self._events.put(messages.LogLine(job=request.job, text=f"{code.name}: {elsewhere}. {_CONTAINED}"))
+            wanted = messages.writable_folders(request) if choice else None
+            is_able, reason = containment.available() if wanted is not None else (True, "")
+            if not is_able:
+                self._events.put(messages.JobFailed(job=request.job, problems=(_cannot_contain(reason),)))
+                return
+            if wanted != self._options.contained_to:
+                self._options = replace(self._options, contained_to=wanted)
+                self.restart()
         with self._lock:
             worker = self._worker
             if worker is None:
@@ -123,7 +151,7 @@ class WorkerClient:
         self._events.put(None)
 
     def _new_worker(self) -> WorkerProcess:
-        return WorkerProcess(self._options, self._events.put, ended=self._worker_ended, **self._limits)
+        return self._make_worker(self._options, self._events.put, ended=self._worker_ended)
 
     def _silence(self) -> WorkerProcess | None:
         """Drop the worker's further events, do not replace it when it dies, and return it."""
@@ -141,19 +169,20 @@ class WorkerClient:
                 pass
             elif rescue is None:
                 job = requests[0].job if requests else ""
-                self._events.put(WorkerLost(job=job, problem=worker.watch.cause(problem), exit_code=exit_code))
+                self._events.put(messages.WorkerLost(job=job, problem=worker.watch.cause(problem), exit_code=exit_code))
             else:
                 job, detail = rescue.request.job, f"a new process, going on without {rescue.lost}"
                 if rescue.outcome is not None:
-                    self._events.put(AttemptEnded(job=job, outcome=rescue.outcome))
-                self._events.put(Progress(job=job, phase=Phase.START, detail=detail))
+                    self._events.put(messages.AttemptEnded(job=job, outcome=rescue.outcome))
+                self._events.put(messages.TargetAtWork(job=job))
+                self._events.put(messages.Progress(job=job, phase=messages.Phase.START, detail=detail))
                 self._worker = self._new_worker()
                 for request in (rescue.request, *requests[1:]):
                     self._worker.add_job(request)
                     self._worker.send(request)
             worker.watch.reset()
 
-    def next_event(self, timeout_s: float | None = None) -> AnyEvent | None:
+    def next_event(self, timeout_s: float | None = None) -> messages.AnyEvent | None:
         """Wait for the next event; None after ``timeout_s`` seconds, or when the client was closed."""
         try:
             event = self._events.get(timeout=timeout_s)
@@ -163,7 +192,7 @@ class WorkerClient:
             self._events.put(None)
         return event
 
-    def events(self) -> Iterator[AnyEvent]:
+    def events(self) -> Iterator[messages.AnyEvent]:
         """Yield events as they come, until the client is closed."""
         while (event := self.next_event()) is not None:
             yield event
@@ -176,3 +205,14 @@ class WorkerClient:
     def __exit__(self, *_: object) -> None:
         """Close the client."""
         self.close()
+
+
+_CONTAINED = "Its job runs contained; --no-contain (in the window: Settings > Engine > Contain: never) ends that"
+
+
+def _cannot_contain(reason: str) -> Problem:
+    remedy = (
+        "Run it without --contain (in the window: Settings > Engine > Contain: auto or never) if you trust the code"
+    )
+    what = "The job cannot be contained on this machine, and was not started"
+    return Problem(code=ErrorCode.UNSUPPORTED, what=what, why=reason, remedy=remedy)

@@ -2,7 +2,8 @@
 
 Two independent ways, standard library only. The kernel kills the worker when the thread that started it ends (Linux).
 And a small guard process, forked before anything is imported, waits for the end of a pipe whose other end only the
-parent holds; then it kills the worker's process group, and every process that carries the worker's mark.
+parent holds; then it kills the worker's process group and every
+process that carries the worker's mark, and removes the worker's temporary folder.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ace_studio.jobs.processes import kill_group, kill_marked
+from ace_studio.records.scratch import remove_scratch
 
 _PR_SET_PDEATHSIG = 1
 
@@ -26,7 +28,7 @@ def die_with_parent(config: Mapping[str, Any]) -> None:
 
     Args:
         config: ``lifeline`` is the descriptor of the pipe's reading end (absent on Windows, where the worker itself
-            notices that its channel ended); ``mark`` is the worker's mark.
+            notices that its channel ended); ``mark`` is the worker's mark; ``scratch`` its temporary folder.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
@@ -37,7 +39,7 @@ def die_with_parent(config: Mapping[str, Any]) -> None:
     if os.name == "posix":
         _forbid_core_dumps()
     if os.name == "posix" and "lifeline" in config:
-        _fork_guard(int(config["lifeline"]), str(config["mark"]))
+        _fork_guard(int(config["lifeline"]), str(config["mark"]), str(config.get("scratch", "")))
 
 
 def _forbid_core_dumps() -> None:
@@ -48,7 +50,7 @@ def _forbid_core_dumps() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _fork_guard(lifeline: int, mark: str) -> None:
+def _fork_guard(lifeline: int, mark: str, scratch: str) -> None:
     group = os.getpgrp()
     if os.fork() != 0:
         os.close(lifeline)
@@ -60,6 +62,8 @@ def _fork_guard(lifeline: int, mark: str) -> None:
         os.read(lifeline, 1)
         kill_group(group)
         kill_marked(mark)
+        if scratch:
+            remove_scratch(Path(scratch))
     finally:
         os._exit(0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import importlib.util
 import json
 import os
 import secrets
@@ -12,13 +13,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from ace_studio.jobs.boot import CONFIG_VARIABLE
 from ace_studio.jobs.channel import Channel, ChannelLost
+from ace_studio.jobs.engine_packs import best_pack
 from ace_studio.jobs.processes import MARK_VARIABLE
+from ace_studio.records.scratch import SHARED_VARIABLE, make_scratch, remove_scratch
 
 BOOT_FILE = Path(__file__).with_name("boot.py")
 TOKEN_TIMEOUT_S = 2.0
@@ -41,13 +45,16 @@ class Transport(StrEnum):
 
 
 def default_interpreter() -> str:
-    """The Python that runs the engine if the user chose none: the one that runs this.
+    """The Python that runs the engine if the user chose none: the one that runs this, or that of an engine pack.
 
-    A frozen window has no Python of its own; then ``ACE_STUDIO_PYTHON`` (set by the packager), else one on the PATH.
+    A frozen window has no Python of its own; then ``ACE_STUDIO_PYTHON``, else the best pack, else one on the PATH.
     """
-    if not getattr(sys, "frozen", False):
-        return sys.executable
-    return os.environ.get("ACE_STUDIO_PYTHON") or shutil.which("python3") or shutil.which("python") or "python3"
+    is_frozen = bool(getattr(sys, "frozen", False))
+    if is_frozen and (named := os.environ.get("ACE_STUDIO_PYTHON")):
+        return named
+    if (is_frozen or importlib.util.find_spec("torch") is None) and (pack := best_pack()):
+        return pack.python
+    return sys.executable if not is_frozen else shutil.which("python3") or shutil.which("python") or "python3"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +67,8 @@ class LaunchOptions:
     transport: Transport = Transport.PAIR if os.name == "posix" else Transport.LOOPBACK
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables on top of the clean environment."""
+    contained_to: tuple[str, ...] | None = None
+    """Folders that a contained worker may write to, besides a temporary one of its own; None: not contained."""
 
 
 @dataclass
@@ -72,6 +81,8 @@ class Launched:
     """Waits for the worker; raises ChannelLost if it died before it connected. Called once, in one thread."""
     lifeline: int | None
     """Descriptor of a pipe; when it closes, the guard ends everything that the worker started. None on Windows."""
+    scratch: Path
+    """Its temporary folder, to be removed after it."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def cut_lifeline(self) -> None:
@@ -85,10 +96,18 @@ class Launched:
 def launch(options: LaunchOptions) -> Launched:
     """Start the worker process. The thread that calls this must live as long as the worker (the kernel watches it).
 
-    Raises: OSError if the interpreter cannot be started.
+    Raises: OSError if the interpreter cannot be started, or no temporary file can be made.
     """
     mark = secrets.token_hex(16)
-    config: dict[str, str | int] = {"mark": mark, "handlers": options.handlers}
+    environment = clean_environment(options, os.environ)
+    scratch, variables = make_scratch(environment)
+    environment |= variables
+    if options.contained_to is not None:
+        environment |= _own_caches(scratch, environment)
+    options = replace(options, environment=environment)
+    config: dict[str, Any] = {"mark": mark, "handlers": options.handlers, "scratch": str(scratch)}
+    if options.contained_to is not None:
+        config["contained_to"] = [*options.contained_to, str(scratch)]
     inherited: list[int] = []
     lifeline = None
     if os.name == "posix":
@@ -103,11 +122,27 @@ def launch(options: LaunchOptions) -> Launched:
     except OSError:
         if lifeline is not None:
             os.close(lifeline)
+        remove_scratch(scratch)
         raise
     finally:
         if inherited:
             os.close(inherited[0])
-    return Launched(process=process, mark=mark, connect=connect, lifeline=lifeline)
+    return Launched(process=process, mark=mark, connect=connect, lifeline=lifeline, scratch=scratch)
+
+
+def _own_caches(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Caches in the worker's own folder: a later job must not read what a stranger's code left there.
+
+    Models that were downloaded before are still read from where they are.
+    """
+    home = Path(inherited.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    read_only = {"HF_HOME": home / "huggingface", "TORCH_HOME": home / "torch"}
+    moved = ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
+    return {
+        **{name: inherited.get(name, str(folder)) for name, folder in read_only.items()},
+        **{name: str(Path(scratch, name.lower())) for name in moved},
+        SHARED_VARIABLE: str(scratch),
+    }
 
 
 def clean_environment(options: LaunchOptions, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -128,7 +163,7 @@ def clean_environment(options: LaunchOptions, inherited: Mapping[str, str]) -> d
 
 
 def _launch_pair(
-    options: LaunchOptions, config: dict[str, str | int], inherited: list[int]
+    options: LaunchOptions, config: dict[str, Any], inherited: list[int]
 ) -> tuple[subprocess.Popen[bytes], Callable[[], Channel]]:
     ours, theirs = socket.socketpair()
     with theirs:
@@ -142,7 +177,7 @@ def _launch_pair(
 
 
 def _launch_loopback(
-    options: LaunchOptions, config: dict[str, str | int], inherited: list[int]
+    options: LaunchOptions, config: dict[str, Any], inherited: list[int]
 ) -> tuple[subprocess.Popen[bytes], Callable[[], Channel]]:
     listener = socket.create_server(("127.0.0.1", 0), backlog=4)
     token = secrets.token_hex(32)
@@ -188,9 +223,8 @@ def _shows_token(connection: socket.socket, token: str) -> bool:
 def _popen(
     options: LaunchOptions, config: Mapping[str, str | int], inherited: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
-    environment = clean_environment(options, os.environ)
     # Never on the command line, which every user of the machine can read. boot removes the first of them.
-    environment[CONFIG_VARIABLE] = json.dumps(config)
+    environment = {**options.environment, CONFIG_VARIABLE: json.dumps(config)}
     environment[MARK_VARIABLE] = str(config["mark"])
     return subprocess.Popen(
         [options.interpreter, "-u", "-X", "faulthandler", str(BOOT_FILE)],

@@ -1,10 +1,11 @@
-"""Watches capture attempts from the parent, and says how a job goes on when one of them kills the engine process.
+"""Watches capture attempts and targets from the parent: how a job goes on when one of them kills the engine process.
 
 An attempt runs in the worker, which reports when it begins and how long it may take. If the process dies during it, or
 it hangs in native code that nothing can interrupt, the parent ends the process group, starts a new worker and sends the
 request again with that attempt noted as failed: the next capture method runs in a fresh process. An attempt that was
-interrupted inside the worker leaves that process in an unknown state, so the worker is replaced as well. Every
-repetition has one capture method less, so they come to an end. `ace_studio.engine.capture.heartbeat` is the worker's
+interrupted inside the worker leaves that process in an unknown state, so the worker is replaced as well. A target
+whose own code crashes is left out in the same way. Every repetition has one capture method or one target less, so they
+come to an end. `ace_studio.engine.capture.attempts` is the worker's
 side, and says why not every attempt has a process of its own.
 """
 
@@ -18,15 +19,17 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
+from ace_studio.jobs.last_words import HEADLINE
 from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
+from ace_studio.records.targets import TARGET_ROWS
 
 ATTEMPT_GRACE_S = 10.0
 """Seconds over its limit after which an attempt counts as hung: interrupting Python code takes up to a few."""
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)')
 _NOT_THE_USERS = re.compile(
-    r"[\\/](torch|ace_studio)[\\/]|[\\/]lib[\\/]python[\d.]+[\\/](?!site-packages|dist-packages)|^<"
+    r"[\\/](torch|ace_studio|onnxruntime|openvino|nncf|numpy)[\\/]|[\\/]lib[\\/]python[\d.]+[\\/](?!site-packages|dist-packages)|^<"
 )
 
 
@@ -36,9 +39,9 @@ class Rescue:
 
     request: messages.TraceRequest
     lost: str
-    """The capture method that it goes on without."""
+    """The capture method or the target that it goes on without."""
     outcome: CaptureAttempt | None
-    """How that attempt ended; None if the worker has reported it."""
+    """How that attempt ended; None for a target, or if the worker has reported it."""
 
 
 class AttemptWatch:
@@ -55,6 +58,7 @@ class AttemptWatch:
         self._has_overrun = False
         self._interrupted = ""
         self._ended: list[CaptureAttempt] = []
+        self._target = ""
 
     @property
     def must_replace(self) -> bool:
@@ -65,6 +69,8 @@ class AttemptWatch:
         """Take note of an event of the running job; return whether the process must be replaced."""
         with self._lock:
             match event:
+                case messages.TargetAtWork(target=target):
+                    self._target = target
                 case messages.AttemptStarted(limit_s=limit_s):
                     self._running = event
                     self._set_timer(limit_s)
@@ -80,12 +86,20 @@ class AttemptWatch:
         """Forget the attempts, because the job or the process has ended."""
         with self._lock:
             self._running = None
+            self._target = ""
             self._ended.clear()
             self._set_timer(None)
 
     def rescue(self, request: messages.AnyRequest, problem: Problem) -> Rescue | None:
-        """How the request goes on after the process died with ``problem``; None if no attempt of it was running."""
+        """How the request goes on after the process died with ``problem``; None if it does not.
+
+        An attempt of its capture was running, or a target crashed. Without a stack, or with a line of the user's on it,
+        that was not the target.
+        """
         with self._lock:
+            if self._target and isinstance(request, messages.RunRequest) and _is_native(problem):
+                crashed = {self._target: _crashed_at(self._target, problem)}
+                return Rescue(replace(request, targets_lost=request.targets_lost | crashed), self._target, None)
             lost = self._interrupted or (self._running.name if self._running else "")
             if not lost or not _is_repeatable(request):
                 return None
@@ -145,6 +159,22 @@ def _has_next(method: str, request: messages.AnyRequest | None) -> bool:
     return _is_repeatable(request) and method in request.recipe.capture.rungs[:-1]
 
 
+def _is_native(problem: Problem) -> bool:
+    has_stack = HEADLINE in problem.details and not user_line(problem.details)
+    return problem.code is ErrorCode.CRASH and has_stack
+
+
+def _crashed_at(target: str, problem: Problem) -> Problem:
+    label = TARGET_ROWS[target].label if target in TARGET_ROWS else target
+    return Problem(
+        code=ErrorCode.CRASH,
+        what=f"{label} ended the engine process: {problem.what[:1].lower()}{problem.what[1:]}",
+        why="its native code failed on this model; nothing of the model's own code was running",
+        remedy="Take another target, or another precision; the details show where it was",
+        details=problem.details,
+    )
+
+
 def _crashed(name: str, problem: Problem) -> Problem:
     is_memory = problem.code is ErrorCode.OUT_OF_MEMORY
     remedy = f"Look at the line and at the details, or leave {name} out of [capture] rungs."
@@ -159,7 +189,11 @@ def _crashed(name: str, problem: Problem) -> Problem:
 
 
 def user_line(details: str) -> str:
-    """``file:line`` of the user's innermost frame in the stack that a dying interpreter printed; empty without one."""
-    _, has_stack, stack = details.rpartition("Fatal Python error")
+    """``file:line`` of the user's innermost frame in the stack that a dying interpreter printed; empty without one.
+
+    Of several threads only the one that failed counts.
+    """
+    _, has_stack, stack = details.rpartition(HEADLINE.strip())
+    stack = stack.rpartition("Current thread")[2].partition("\nThread 0x")[0]
     frames = (_FRAME.match(line) for line in stack.splitlines() if has_stack)
     return next((f"{frame[1]}:{frame[2]}" for frame in frames if frame and not _NOT_THE_USERS.search(frame[1])), "")

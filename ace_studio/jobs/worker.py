@@ -7,6 +7,7 @@ own stdout and stderr, which the parent reads: a crash in native code loses none
 from __future__ import annotations
 
 import _thread
+import errno
 import importlib
 import os
 import platform
@@ -18,6 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from os import _exit as end_process
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -26,6 +28,7 @@ import msgspec
 from ace_studio.engine.progress import Reporter
 from ace_studio.jobs.answer import ENGINE_MODULE, Handler, answer_request, load_handlers
 from ace_studio.jobs.channel import Channel, ChannelLost
+from ace_studio.jobs.last_words import tell_last_words
 from ace_studio.jobs.processes import kill_group
 from ace_studio.records import messages
 
@@ -56,7 +59,7 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     # User code may have left threads and exit hooks that never end.
-    os._exit(0)
+    end_process(0)
 
 
 def _connect(config: Mapping[str, Any]) -> socket.socket:
@@ -74,7 +77,11 @@ def _move_up(descriptor: int) -> int:
     """Move the descriptor to a high number, because user code may close all the low ones. POSIX."""
     import fcntl  # noqa: PLC0415 - does not exist on Windows
 
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
+    except OSError as error:  # "Invalid argument" if no file may have such a number
+        limit = f"at most {os.sysconf('SC_OPEN_MAX')} may be, and the engine needs {2 * FIRST_DESCRIPTOR}"
+        raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}: {limit}") from error
     os.close(descriptor)
     return moved
 
@@ -87,12 +94,14 @@ class Worker:
         self._handlers = handlers
         self._requests: queue.Queue[messages.AnyRequest | None] = queue.Queue()
         self._cancelled: set[str] = set()
+        self._pid = os.getpid()
         self._interruptible = ""
         """The job that a KeyboardInterrupt may end now; empty outside its handler."""
 
     def serve(self) -> None:
         """Run jobs until a ShutdownRequest; called in the main thread."""
         signal.signal(signal.SIGINT, self._on_interrupt)
+        tell_last_words()
         threading.Thread(target=self._listen, name="ace-requests", daemon=True).start()
         while (request := self._requests.get()) is not None:
             self._send(self._answer(request))
@@ -161,6 +170,8 @@ class Worker:
             raise KeyboardInterrupt
 
     def _send(self, event: messages.AnyEvent | messages.Event) -> None:
+        if os.getpid() != self._pid:
+            end_process(0)  # a process that the job forked came back here: the channel is not its own
         try:
             self._channel.send(messages.encode_message(event))  # type: ignore[arg-type]
         except ChannelLost:
@@ -171,4 +182,4 @@ def die() -> None:
     """End this process and all it started, because the parent is gone."""
     if os.name == "posix" and os.getpgrp() == os.getpid():
         kill_group(os.getpgrp())
-    os._exit(70)
+    end_process(70)

@@ -13,14 +13,17 @@ from contextlib import suppress
 
 import msgspec
 
-from ace_studio.jobs.autopsy import Death, cannot_start, cause_of_death
+from ace_studio.jobs.autopsy import Death, cannot_start, cause_of_death, found_at
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.launch import Launched, LaunchOptions, launch
+from ace_studio.jobs.limit_watch import LimitWatch
 from ace_studio.jobs.log_pump import TAIL_LINES, LogPump
 from ace_studio.jobs.processes import kill_group, kill_marked, oom_kills
 from ace_studio.jobs.rescue import AttemptWatch
 from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.recipes.recipe import LimitsChoice
+from ace_studio.records.scratch import remove_scratch
 
 START_LIMIT_S = 120.0
 """Seconds after which an engine that is not ready is given up. Importing torch takes a minute from a cold disk."""
@@ -29,7 +32,9 @@ TERM_GRACE_S = 0.3
 STACK_GRACE_S = 2.0
 """Seconds that a hung process has to print the stack at which it hangs."""
 DRAIN_S = 0.3
-"""Seconds to read what a dead process left in the channel and the pipes."""
+"""Seconds to read what a dead process left in the channel."""
+PUMP_S = 2.0
+"""Seconds to read what it left in the pipes."""
 CANCELLED_BY_FORCE = Problem(
     code=ErrorCode.CANCELLED,
     what="The job was stopped by ending the engine process",
@@ -49,6 +54,7 @@ class WorkerProcess:
         ended: Callable[[WorkerProcess, Problem, int | None], None],
         attempt_grace_s: float,
         start_limit_s: float = START_LIMIT_S,
+        limits: Callable[[], LimitsChoice] | None = None,
     ) -> None:
         self._options = options
         self._start_timer = threading.Timer(start_limit_s, self._end_unready, (start_limit_s,))
@@ -70,6 +76,14 @@ class WorkerProcess:
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self.watch = AttemptWatch(grace_s=attempt_grace_s, overrun=self._end_hung)
         self.ended = threading.Event()
+        self._limits = LimitWatch(
+            request=lambda: next(iter(self._requests), None) if self._was_ready else None,
+            pid=lambda: self.pid,
+            say=lambda problem: self._tell(lambda job: messages.JobWarned(job=job, problem=problem)),
+            end=self._end_at_limit,
+            over=self.ended,
+            limits=limits,
+        )
         # This thread starts the process and lives as long as it does: the kernel ties a child to its thread.
         threading.Thread(target=self._run, name="ace-worker", daemon=True).start()
 
@@ -160,6 +174,10 @@ class WorkerProcess:
                 launched.process.wait(STACK_GRACE_S)
         self._end_process()
 
+    def _end_at_limit(self, problem: Problem) -> None:
+        self.set_cause(problem)
+        self._end_hung()
+
     def _end_unready(self, limit_s: float) -> None:
         if not self._was_ready:
             why = f"{self._options.interpreter} did not import the engine in that time"
@@ -185,17 +203,24 @@ class WorkerProcess:
             must_die = self._must_die
         if must_die:
             self._end_process()
-        self._start_timer.start()
-        pumps = self._start_pumps(launched.process)
         reader = threading.Thread(target=self._read, args=(launched,), name="ace-events", daemon=True)
-        reader.start()
+        pumps: list[LogPump] = []
+        try:
+            self._start_timer.start()
+            self._limits.start()
+            pumps = self._start_pumps(launched.process)
+            reader.start()
+        except RuntimeError as error:  # no further thread
+            self.kill(cannot_start(self._options.interpreter, error))
         exit_code = launched.process.wait()
         self._start_timer.cancel()
         # What the worker left behind holds our channel and pipes open, and must not outlive it in any case.
         kill_group(launched.process.pid)
         kill_marked(launched.mark)
         launched.cut_lifeline()
-        self._drain(reader, pumps)
+        remove_scratch(launched.scratch)
+        if reader.ident is not None:
+            self._drain(reader, pumps)
         for stream in (launched.process.stdout, launched.process.stderr):
             if stream is not None:
                 stream.close()
@@ -206,7 +231,7 @@ class WorkerProcess:
             interpreter=self._options.interpreter,
             tail=tuple(self._tail),
         )
-        self._on_end(self, self._cause or cause_of_death(death), exit_code)
+        self._on_end(self, found_at(self._cause, death) if self._cause else cause_of_death(death), exit_code)
 
     def _start_pumps(self, process: subprocess.Popen[bytes]) -> list[LogPump]:
         pumps = []
@@ -218,11 +243,12 @@ class WorkerProcess:
         return pumps
 
     def _drain(self, reader: threading.Thread, pumps: list[LogPump]) -> None:
-        deadline_s = time.monotonic() + DRAIN_S
         reader.join(DRAIN_S)
         if self._channel is not None:
             self._channel.close()
         reader.join(DRAIN_S)
+        # They end with the pipes, which nobody holds any more; on a busy machine the last stack comes late.
+        deadline_s = time.monotonic() + PUMP_S
         for pump in pumps:
             pump.join(max(0.05, deadline_s - time.monotonic()))
 
@@ -246,6 +272,7 @@ class WorkerProcess:
     def _take(self, event: messages.AnyEvent) -> None:
         if self.watch.must_replace:
             return
+        self._limits.observe(event)
         if isinstance(event, messages.WorkerReady):
             if event.protocol != messages.PROTOCOL_VERSION:
                 raise _WrongProtocol(f"version {event.protocol}, but this is version {messages.PROTOCOL_VERSION}")
@@ -274,9 +301,12 @@ class WorkerProcess:
                 self._channel.send(payload)
 
     def _log(self, text: str, stream: str) -> None:
+        self._tell(lambda job: messages.LogLine(job=job, text=text, stream=stream))
+
+    def _tell(self, event: Callable[[str], messages.AnyEvent]) -> None:
+        """Put an event of the parent's own, about the running job."""
         if not (self.is_silent or self._is_log_silent):
-            job = next((request.job for request in self._requests[:1]), "")
-            self._put(messages.LogLine(job=job, text=text, stream=stream))
+            self._put(event(next((request.job for request in self._requests[:1]), "")))
 
 
 class _WrongProtocol(Exception):  # noqa: N818 - private, and says what it is

@@ -46,11 +46,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     do_first: str = ""
     """What has to be done by hand, such as a command that installs something; may be empty."""
 
-    @property
-    def can_apply(self) -> bool:
-        """Whether a new run can be started from it without manual work."""
-        return bool(self.change) and not self.do_first
-
 
 class AdviceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The card that a run was made from, with its estimated and its actual gain."""

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from operator import is_
 from typing import Any, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+_Found = TypeVar("_Found")
 
 
-def kept_by_identity(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def are_same(first: Sequence[object], second: Sequence[object]) -> bool:
+    """Whether two sequences hold the very same objects."""
+    return len(first) == len(second) and all(map(is_, first, second))
+
+
+def kept_by_identity(function: Callable[Arguments, _Found]) -> Callable[Arguments, _Found]:
     """Keep the last four results of a function; its arguments are positional and compared with ``is``."""
-    kept: list[tuple[tuple[Any, ...], Result]] = []
+    kept: list[tuple[tuple[Any, ...], _Found]] = []
 
     @wraps(function)
-    def find(*records: Arguments.args, **named: Arguments.kwargs) -> Result:
+    def find(*records: Arguments.args, **named: Arguments.kwargs) -> _Found:
         for known, result in kept:
-            if all(one is other for one, other in zip(known, records, strict=True)):
+            if are_same(known, records):
                 return result
         result = function(*records, **named)
         kept.insert(0, (records, result))

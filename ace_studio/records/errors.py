@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum, StrEnum
 from typing import Self
 
@@ -34,7 +37,7 @@ class ErrorCode(StrEnum):
     UNTRUSTED = "untrusted"
     """Opening this file would run its code, and the user has not trusted it."""
     USER_CODE = "user-code"
-    """The user's own code raised."""
+    """The user's own code raised, or ended the process."""
     BAD_INPUT = "bad-input"
     """Example inputs that the model cannot take."""
     NOT_CAPTURED = "not-captured"
@@ -55,6 +58,8 @@ class ErrorCode(StrEnum):
     """The machine or the device ran out of memory."""
     TIMEOUT = "timeout"
     """A phase took longer than its limit."""
+    SYSTEM = "system"
+    """The machine refused: a disk that is full or read-only, or too many open files."""
     CRASH = "crash"
     """The engine process died without an answer."""
     INTERNAL = "internal"
@@ -77,11 +82,55 @@ _EXIT_CODES: dict[ErrorCode, ExitCode] = {
 }
 
 
+TEXT_LIMIT = 4000
+"""Characters of what, why, remedy and where; more comes only from a text of the user's, which may be endless."""
+DETAILS_LIMIT = 20_000
+"""Characters of the details."""
+
+
+def message_of(error: BaseException, *, limit: int = 400) -> str:
+    """What an exception says, on one line of at most ``limit`` characters; its own ``str()`` may raise."""
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - the user's own class raises anything
+        return "(its text cannot be read: str() of it raises)"
+    text = " ".join(text[: 4 * limit].split())
+    return text if len(text) <= limit else text[:limit] + " ..."
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it is Python's error, torch's for devices (by name: torch may be absent) or that of its CPU allocator."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", "OutOfMemoryError"}) or "DefaultCPUAllocator" in message_of(error)
+
+
+_INVISIBLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""Control bytes of terminals (C0 except tab and newline, C1), marks that reorder a line, and lone surrogates."""
+
+
+def visible(text: str) -> str:
+    r"""The text as it may be shown anywhere: what would steer a terminal or reorder a line becomes ``\u001b``.
+
+    In a text of JSON these are escapes of JSON, and its values stay as they are.
+    """
+    return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _plain_text(text: str, *, limit: int) -> str:
+    """The text without its middle if it is too long, and `visible`."""
+    if len(text) > limit:
+        text = f"{text[: limit // 4]} ... {text[-(limit // 4 * 3 - 5) :]}"
+    return visible(text)
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One problem: what happened, why, what to do, and where.
 
     ``where`` is ``file:line`` (or ``file:line, module path``) when a place is known, else empty.
-    ``details`` may hold a log or a traceback; it is shown on request, never by default.
+    ``details`` may hold a log or a traceback; it is shown on request, never by default. Texts are made fit to be sent
+    and shown (`_plain_text`), because they quote what comes from outside.
     """
 
     code: ErrorCode
@@ -90,6 +139,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
     where: str = ""
     details: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("what", "why", "remedy", "where", "details"):
+            text = getattr(self, name)
+            plain = _plain_text(text, limit=DETAILS_LIMIT if name == "details" else TEXT_LIMIT)
+            if plain != text:
+                msgspec.structs.force_setattr(self, name, plain)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -122,3 +178,20 @@ class AceError(Exception):
     ) -> Self:
         """Build the error for a single problem."""
         return cls(Problem(code=code, what=what, why=why, remedy=remedy, where=where, details=details))
+
+
+@contextmanager
+def explained(
+    code: ErrorCode,
+    what: str,
+    *,
+    remedy: str = "",
+    where: object = "",
+    of: type[Exception] | tuple[type[Exception], ...] = OSError,
+) -> Iterator[None]:
+    """Turn exceptions of the block into an `AceError`: ``what`` went wrong, and why in the exception's words."""
+    try:
+        yield
+    except of as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise AceError.of(code, what, why=why, remedy=remedy, where=str(where)) from error

@@ -101,6 +101,15 @@ def latency_ratio(run: TargetRun, baseline: Baseline | None) -> float | None:
     return run.latency_ms.p50 / baseline.latency_ms.p50
 
 
+WORTHWHILE = 1.02
+"""Smallest speed-up for which a run is preferred to one that computes exactly."""
+
+
+def is_clearly_faster(speedup: float | None, low: float | None) -> bool:
+    """Whether a measured speed-up is worthwhile; one whose interval contains 1 is not."""
+    return speedup is not None and speedup >= WORTHWHILE and (low is None or low > 1.0)
+
+
 def misses(figures: Figures, goal: Goal) -> tuple[Miss, ...]:
     """The bounds that are missed, in the order of `GoalBound`; empty if the goal is met."""
     checks = (

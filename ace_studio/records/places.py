@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+APP_NAME = "ace-studio"
+"""Of the folders that the system gives a program."""
+
 
 def resource_folder() -> Path:
     """The folder ``resources``: beside the package in a checkout, inside it when installed."""

@@ -43,6 +43,9 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
     """Command line that installs them."""
     opener: str = ""
     """Entry of `OPENERS` in ``run_pieces.py`` that opens a saved subgraph; empty: the entry with this target's name."""
+    opening_code: str = ""
+    """Python that opens an artifact, and calls it in its last line. ``{path}``, ``{threads}`` and ``{options}`` are
+    filled in, ``inputs`` are NumPy arrays. Empty: there is no short one."""
     frontends: tuple[str, ...] = ("torch",)
     """Kinds of models that it takes: ``torch`` (captured from Python) and ``onnx`` (read from an ONNX file)."""
     rounding: RoundingStyle = RoundingStyle.READS
@@ -65,6 +68,38 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
         return next((speedup for known, speedup in speedups.items() if str(known) == precision), None)
 
 
+_ONNX = """\
+import onnxruntime
+
+options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = {threads}
+session = onnxruntime.InferenceSession(
+    {path}, options, providers=["CPUExecutionProvider"]
+)
+outputs = session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs)))"""
+_OPENVINO = """\
+import openvino
+
+options = {{{options}"INFERENCE_NUM_THREADS": {threads}}}
+model = openvino.Core().compile_model({path}, "CPU", options)
+outputs = list(model(inputs).values())"""
+_EXPORTED = """\
+import torch
+import torch.ao.quantization.fx._decomposed  # registers the 8-bit operators
+
+torch.set_num_threads({threads})
+model = torch.export.load({path}).module()
+outputs = model(*map(torch.from_numpy, inputs))"""
+_COMPILED = _EXPORTED.replace("torch.export.load({path}).module()", "torch.compile(torch.export.load({path}).module())")
+_PACKAGE = """\
+import os
+
+import torch
+
+os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"  # its code checks types, sizes and strides only if asked
+model = torch._inductor.aoti_load_package({path})
+outputs = model(*(torch.from_numpy(one).contiguous() for one in inputs))"""
+
 # The speed-ups were measured with one thread on a Zen 4 processor (avx512_vnni, avx512_bf16) with torch 2.13,
 # interleaved: ResNet50 and MobileNetV2 for convolutions, MiniLM and BERT for matrices. Other processors differ.
 _ROWS = (
@@ -72,6 +107,7 @@ _ROWS = (
         name="eager",
         label="PyTorch eager",
         implementation="ace_studio.engine.targets.torch.eager:EagerTarget",
+        opening_code=_EXPORTED,
         times_source="each op of the captured graph called by itself in eager torch; median of several rounds",
         is_soon_built=True,
     ),
@@ -79,6 +115,7 @@ _ROWS = (
         name="inductor",
         label="PyTorch Inductor",
         implementation="ace_studio.engine.targets.torch.inductor:InductorTarget",
+        opening_code=_COMPILED,
         install="apt-get install g++",
         times_source="each kernel and library call of the compiled code by itself; median of several rounds",
         convolution_speedups={Precision.FP32: 1.5, Precision.BF16: 2.5, Precision.INT8_STATIC: 3.6},
@@ -93,6 +130,7 @@ _ROWS = (
         name="aoti",
         label="AOTInductor",
         implementation="ace_studio.engine.targets.torch.aoti:AotiTarget",
+        opening_code=_PACKAGE,
         install="apt-get install g++",
         is_in_auto=False,  # as fast as Inductor, but the build takes several times as long
     ),
@@ -100,6 +138,7 @@ _ROWS = (
         name="onnxruntime",
         label="ONNX Runtime",
         implementation="ace_studio.engine.targets.onnxruntime.target:OnnxRuntimeTarget",
+        opening_code=_ONNX,
         packages=("onnxruntime", "onnx", "onnxscript"),
         install="pip install onnx onnxscript onnxruntime",
         frontends=("torch", "onnx"),
@@ -112,6 +151,7 @@ _ROWS = (
         name="openvino",
         label="OpenVINO",
         implementation="ace_studio.engine.targets.openvino.target:OpenVinoTarget",
+        opening_code=_OPENVINO,
         packages=("openvino", "nncf", "onnx", "onnxscript"),
         install="pip install onnx onnxscript openvino nncf",
         frontends=("torch", "onnx"),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
+
+DATA_SUFFIXES = (".npz", ".safetensors", ".pt")
+"""Suffixes of files that tensors can be read from."""
 
 
 class ValueSource(StrEnum):
@@ -166,6 +170,64 @@ class InputFinding(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     dtype: str
     dims: tuple[DimFinding, ...]
+    memory_order: tuple[int, ...] = ()
+    """Dimensions from the slowest to the fastest in memory, if the graph holds in this order only; empty: in any."""
+
+
+class MemoryLimit(NamedTuple):
+    """An input whose memory layout forward looks at: in another one, the model's code does something else."""
+
+    leaf: int
+    """Place of the input among the tensors of a call."""
+    name: str
+    order: tuple[int, ...]
+
+    @property
+    def words(self) -> str:
+        """``x must be contiguous``, ``x must be contiguous after permute(0, 2, 3, 1), as in channels last``."""
+        if self.order == tuple(sorted(self.order)):
+            return f"{self.name} must be contiguous"
+        is_channels_last = len(self.order) > 3 and self.order == (0, *range(2, len(self.order)), 1)
+        return f"{self.name} must be contiguous after permute{self.order}" + (
+            ", as in channels last" if is_channels_last else ""
+        )
+
+
+def memory_limits(inputs: Iterable[InputFinding]) -> list[MemoryLimit]:
+    """The inputs that must lie in memory as the traced one did."""
+    return [MemoryLimit(leaf, one.name, one.memory_order) for leaf, one in enumerate(inputs) if one.memory_order]
+
+
+class SizeLimit(NamedTuple):
+    """A dynamic size for which a graph holds in a range only: beyond it, the model's code does something else."""
+
+    leaf: int
+    """Place of the input among the tensors of a call."""
+    dim: int
+    name: str
+    """``x.1``."""
+    low: int
+    high: int | None
+
+    def allows(self, size: int) -> bool:
+        """Whether the graph was proven at such a size."""
+        return self.low <= size and (self.high is None or size <= self.high)
+
+    @property
+    def words(self) -> str:
+        """``x.1 must be 1 to 50``."""
+        return f"{self.name} must be " + (f"at least {self.low}" if self.high is None else f"{self.low} to {self.high}")
+
+
+def size_limits(inputs: Iterable[InputFinding]) -> list[SizeLimit]:
+    """The dynamic dimensions that may not have every size from 1 on."""
+    found = [
+        SizeLimit(leaf, dim.index, f"{one.name}.{dim.index}", dim.min or 1, dim.max)
+        for leaf, one in enumerate(inputs)
+        for dim in one.dims
+        if dim.verdict is DimVerdict.DYNAMIC
+    ]
+    return [limit for limit in found if limit.low > 1 or limit.high is not None]
 
 
 def bytes_per_element(dtype: str) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
-from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.safe_file import file_sha256
+from ace_studio.records.errors import AceError, ErrorCode, explained
+from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
 from ace_studio.session.document import Document
 
 COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
@@ -63,22 +64,16 @@ def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
     """
     files = artifact_files(artifact)
     target = destination / artifact.name if destination.is_dir() else destination
-    try:
+    what = f"{artifact.name} could not be copied"
+    with explained(ErrorCode.NOT_FOUND, what, remedy="Choose another folder", where=target):
         return _copy(artifact, files, target)
-    except OSError as error:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            f"{artifact.name} could not be copied",
-            why=str(error),
-            remedy="Choose another folder",
-            where=str(target),
-        ) from error
 
 
 def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, str]:
     target.parent.mkdir(parents=True, exist_ok=True)
     written: dict[Path, str] = {}
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as name:
+    remove_leftovers(target)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=temporary_prefix(target), suffix=".tmp") as name:
         staging = Path(name)
         final = {file: _place(file, artifact, target) for file in files}
         for number, file in enumerate(files):
@@ -88,11 +83,29 @@ def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, s
         sums = staging / "sums"
         lines = [f"{sha256}  {path.relative_to(target.parent).as_posix()}\n" for path, sha256 in written.items()]
         sums.write_text("".join(lines), encoding="utf-8")
-        for number, file in enumerate(files):
-            final[file].parent.mkdir(parents=True, exist_ok=True)
-            (staging / str(number)).replace(final[file])
-        sums.replace(target.with_name(target.name + ".sha256"))
+        pairs = [(staging / str(number), final[file]) for number, file in enumerate(files)]
+        _replace_all([*pairs, (sums, target.with_name(target.name + ".sha256"))])
     return written
+
+
+def _replace_all(pairs: list[tuple[Path, Path]]) -> None:
+    """Give every new file its place; if one cannot have it, all places are as they were."""
+    done: list[tuple[Path, Path]] = []
+    try:
+        for new, place in pairs:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            old = new.with_name(new.name + ".old")
+            if place.is_file():
+                shutil.copy2(place, old)
+            os.replace(new, place)  # noqa: PTH105 - one call that the tests can make fail
+            done.append((old, place))
+    except OSError:
+        for old, place in reversed(done):
+            if old.exists():
+                old.replace(place)
+            else:
+                place.unlink(missing_ok=True)
+        raise
 
 
 def _place(file: Path, artifact: Path, target: Path) -> Path:

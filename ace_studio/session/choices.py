@@ -63,11 +63,6 @@ def with_dim(recipe: Recipe, name: str, choice: DimChoice) -> Recipe:
     return change(recipe, "inputs", dims=dims)
 
 
-def with_default_precision(recipe: Recipe, precision: Precision) -> Recipe:
-    """The precision of every op that no rule names. A precision chosen by hand ends planning from the goal."""
-    return change(recipe, "plan", default=precision, from_goal=False)
-
-
 def with_rules(recipe: Recipe, matches: Collection[str], precision: Precision | None) -> Recipe:
     """Append one rule per match, where it wins; earlier rules with the same match are removed. None only removes."""
     rules = tuple(rule for rule in recipe.plan.rules if rule.match not in matches)

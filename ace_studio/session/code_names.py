@@ -1,4 +1,4 @@
-"""Functions and classes of the user's files, read from the syntax tree without running any code."""
+"""Functions and classes of the user's files, and what ``forward`` takes, read without running any code."""
 
 from __future__ import annotations
 
@@ -31,11 +31,7 @@ def names_in(text: str) -> tuple[CodeName, ...]:
 
     Empty for a text that is not Python.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return ()
-    return tuple(sorted(_below(tree.body, ""), key=lambda name: name.first_line))
+    return tuple(sorted(_below(_parsed(text).body, ""), key=lambda name: name.first_line))
 
 
 def name_at(text: str, line: int) -> CodeName | None:
@@ -55,3 +51,48 @@ def _below(body: Iterable[ast.stmt], prefix: str) -> Iterable[CodeName]:
                 yield from _below(node.body, f"{prefix}{node.name}.")
         elif isinstance(node, ast.If | ast.Try | ast.With):
             yield from _below(node.body, prefix)
+
+
+def _parsed(text: str) -> ast.Module:
+    """The syntax tree of a text; an empty one if it is not Python."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+@lru_cache(maxsize=8)
+def forward_inputs(text: str, entry: str) -> tuple[str, ...]:
+    """Names of the required arguments of ``forward``, in order.
+
+    The class is the entry itself; if the entry is a function, the class that it calls, or the only class of the file
+    that has a ``forward``. Empty if the class is ambiguous.
+    """
+    tree = _parsed(text)
+    forwards = {
+        node.name: forward
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for forward in node.body
+        if isinstance(forward, ast.FunctionDef) and forward.name == "forward"
+    }
+    if entry in forwards:
+        return _required(forwards[entry])
+    made = _made_by(tree, entry) & set(forwards)
+    named = made or set(forwards)
+    return _required(forwards[named.pop()]) if len(named) == 1 else ()
+
+
+def _made_by(tree: ast.Module, entry: str) -> set[str]:
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == entry]
+    calls = (node for function in functions for node in ast.walk(function) if isinstance(node, ast.Call))
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+
+
+def _required(forward: ast.FunctionDef) -> tuple[str, ...]:
+    """Arguments without a default, apart from the first, which is the module."""
+    arguments = forward.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[1 : len(positional) - len(arguments.defaults)]
+    keywords = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return tuple(one.arg for one in (*needed, *(one for one, default in keywords if default is None)))

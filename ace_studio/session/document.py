@@ -15,8 +15,9 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun
+from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun, Warning
 from ace_studio.records.results.pruning import PruningReport
+from ace_studio.records.tensors import TensorSpec
 from ace_studio.records.values import OpValues
 from ace_studio.session.comparison.sides import Pin, PinnedPair
 from ace_studio.session.kept.history import RunSummary
@@ -95,8 +96,12 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
     fraction: float | None = None
     """Progress of the phase in 0..1, or None if it is not known."""
+    run: int | None = None
+    """Number of the run whose target is at work, as in `Document.run_numbers`."""
     started_s: float = 0.0
     """When the job began, on the session's clock (`time.monotonic`)."""
+    missing_engine: Problem | None = None
+    """Why the engine never started, if it is LOST because there is no Python that it could run in."""
 
     @property
     def is_working(self) -> bool:
@@ -237,10 +242,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     failure: CaptureFailure | None = None
     """Why the last trace or run ended without a whole graph; None if it did not. If its job is `graph_job`, `graph` is
     what was captured before that; otherwise `graph` is from an earlier job."""
+    wanted_rows: tuple[dict[str, TensorSpec], ...] = ()
+    """Rows that the examples lack for the data of the last run, which stopped for it."""
     steps: tuple[StepTime, ...] = ()
     """The phases of the current or last job, then those that are still expected."""
     queue: tuple[QueuedRun, ...] = ()
     """The run that goes on or ended last, those before it since something waited, and those that wait, in order."""
+    warned: tuple[Warning, ...] = ()
+    """Warnings of the current or last job, as they came."""
     was_cancelled: bool = False
     """Whether the last job was cancelled."""
     fixes: tuple[FixReport, ...] = ()
@@ -313,9 +322,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_stale(self) -> bool:
         """Whether any choice changed since the runs (or, without runs, since the capture)."""
-        if self.ran_with is not None:
-            return self.ran_with != self.recipe
-        return self.is_capture_stale
+        return self.is_capture_stale if self.ran_with is None else self.ran_with != self.recipe
 
     @property
     def title(self) -> str:
@@ -329,25 +336,25 @@ def _decisive(recipe: Recipe) -> CaptureChoice:
     return msgspec.structs.replace(recipe.capture, cache=True, compare_rungs=False)
 
 
-PART_OF_FIELD: dict[str, Part] = {
-    "recipe": Part.RECIPE, "is_dirty": Part.RECIPE, "undo_label": Part.RECIPE, "redo_label": Part.RECIPE,
-    "recipe_path": Part.FILE, "disk_change": Part.FILE, "folder": Part.FILE, "file": Part.FILE,
-    "is_trusted": Part.TRUST, "needs_trust": Part.TRUST, "has_changed_since_trust": Part.TRUST,
-    "fingerprint": Part.GRAPH, "graph": Part.GRAPH, "capture": Part.GRAPH, "sources": Part.GRAPH,
-    "refusals": Part.GRAPH, "rungs": Part.GRAPH,
-    "rung_at_work": Part.GRAPH,
-    "captured_with": Part.GRAPH, "graph_job": Part.GRAPH, "failure": Part.GRAPH,
-    "sensitivity": Part.RUNS, "pruning": Part.RUNS, "values": Part.RUNS,
-    "fixes": Part.FIXES, "caught": Part.CAUGHT, "history": Part.HISTORY, "history_waits": Part.HISTORY,
-    "pins": Part.FILE, "comparison": Part.FILE, "past": Part.FILE,
-    "baseline": Part.RUNS, "runs": Part.RUNS, "run_numbers": Part.RUNS, "result": Part.RUNS, "output": Part.RUNS,
-    "exported_to": Part.RUNS,
-    "ran_with": Part.RUNS,
-    "activity": Part.ACTIVITY, "steps": Part.ACTIVITY, "queue": Part.ACTIVITY, "was_cancelled": Part.ACTIVITY,
-    "selection": Part.SELECTION, "problems": Part.PROBLEMS, "log": Part.LOG,
-    "environment": Part.ENVIRONMENT, "recent_files": Part.SETTINGS,
-}  # fmt: skip
-"""One row per field of `Document`: the part that its change belongs to."""
+_FIELDS = {
+    Part.RECIPE: "recipe is_dirty undo_label redo_label",
+    Part.FILE: "recipe_path disk_change folder file pins comparison past",
+    Part.TRUST: "is_trusted needs_trust has_changed_since_trust",
+    Part.GRAPH: "fingerprint graph capture sources refusals rungs rung_at_work captured_with graph_job failure"
+    " wanted_rows",
+    Part.RUNS: "sensitivity pruning values baseline runs run_numbers result output exported_to ran_with",
+    Part.FIXES: "fixes",
+    Part.CAUGHT: "caught",
+    Part.HISTORY: "history history_waits",
+    Part.ACTIVITY: "activity steps queue was_cancelled",
+    Part.SELECTION: "selection",
+    Part.PROBLEMS: "problems warned",
+    Part.LOG: "log",
+    Part.ENVIRONMENT: "environment",
+    Part.SETTINGS: "recent_files",
+}
+PART_OF_FIELD = {field: part for part, fields in _FIELDS.items() for field in fields.split()}
+"""Every field of `Document` -> the part that its change belongs to."""
 
 
 def changed_parts(before: Document, after: Document) -> frozenset[Part]:

@@ -46,7 +46,17 @@ def without_rungs(document: Document) -> Document:
     Earlier problems are cleared, because this start may solve them.
     """
     sources = document.sources if document.graph is not None else {}
-    return replace(document, rungs=(), rung_at_work="", failure=None, sources=sources, problems=(), was_cancelled=False)
+    return replace(
+        document,
+        rungs=(),
+        rung_at_work="",
+        failure=None,
+        wanted_rows=(),
+        sources=sources,
+        problems=(),
+        warned=(),
+        was_cancelled=False,
+    )
 
 
 def without_runs(document: Document, *, output: str) -> Document:
@@ -155,7 +165,13 @@ def _failed(document: Document, event: messages.JobFailed, _: Recipe) -> Documen
 def with_failure(document: Document, problems: tuple[Problem, ...], *, job: str) -> Document:
     """The document with the reason why a trace or a run has no whole graph; unchanged if it has one."""
     is_about_graph = document.activity.verb in {JobKind.TRACE, JobKind.RUN} and document.activity.job == job
-    if not problems or not is_about_graph or problems[0].code in _NO_FAILURE or _has_whole_graph(document, job):
+    if (
+        not problems
+        or not is_about_graph
+        or document.wanted_rows
+        or problems[0].code in _NO_FAILURE
+        or _has_whole_graph(document, job)
+    ):
         return document
     return replace(document, failure=CaptureFailure(problems=tuple(problems), job=job))
 
@@ -188,12 +204,18 @@ _REDUCERS: dict[type[messages.AnyEvent], Callable[[Document, Any, Recipe], Docum
     messages.BaselineMeasured: lambda document, event, asked_with: replace(
         document, baseline=event.baseline, ran_with=asked_with
     ),
+    messages.TargetAtWork: lambda document, event, _: replace(
+        document, activity=replace(document.activity, run=event.index)
+    ),
     messages.TargetFinished: _target,
     messages.JobFinished: _finished,
     messages.JobFailed: _failed,
+    messages.WarningFound: lambda document, event, _: replace(document, warned=(*document.warned, event.warning)),
+    messages.JobWarned: lambda document, event, _: with_problems(document, event.problem),
     messages.EnvironmentFound: lambda document, event, _: replace(document, environment=event.report),
     messages.FixTried: _fix,
     messages.SensitivityFound: lambda document, event, _: replace(document, sensitivity=event),
+    messages.SizesWanted: lambda document, event, _: replace(document, wanted_rows=event.rows),
     messages.PruningPreviewed: lambda document, event, _: replace(document, pruning=event.report),
     messages.ValuesFound: _values,
 }

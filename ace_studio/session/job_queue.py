@@ -70,6 +70,7 @@ class JobQueue:
         self._is_lost = False
         self._is_cancelling = False
         self._idle_deaths = 0
+        self._missing_engine: Problem | None = None
         self._count = 0
         self.current: messages.AnyRequest | None = None
         """The request that the engine is working on."""
@@ -140,13 +141,16 @@ class JobQueue:
         else:
             self._waiting.clear()
             self._is_lost = True
+            is_missing = not was_ready and event.problem.code in {ErrorCode.NOT_INSTALLED, ErrorCode.NOT_FOUND}
+            self._missing_engine = event.problem if is_missing else None
 
     def activity(self, before: Activity) -> Activity:
         """The activity to show. Progress of a job that is already shown is kept."""
         request = self.current or next(iter(self._waiting), None)
         state = self._state()
         if request is None:
-            return before if before == Activity(state=state) else Activity(state=state)
+            found = Activity(state=state, missing_engine=self._missing_engine if self._is_lost else None)
+            return before if before == found else found
         if request.job == before.job:
             return before if before.state is state else replace(before, state=state)
         return Activity(state=state, job=request.job, verb=VERBS[type(request)], started_s=self._clock())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec.structs import replace
@@ -41,11 +40,6 @@ def op_match(op: str) -> str:
 def type_match(module_type: str) -> str:
     """The ``match`` of a rule for a class of modules."""
     return f"type:{glob.escape(module_type)}"
-
-
-def with_rule_list(plan: Plan, rules: Sequence[PlanRule]) -> Plan:
-    """The plan with these rules. A plan with rules is not made from the goal."""
-    return replace(plan, rules=tuple(rules), from_goal=plan.from_goal and not rules)
 
 
 def with_moved_rule(plan: Plan, index: int, to: int) -> Plan:

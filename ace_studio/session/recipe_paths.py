@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.recipes.rules import DATA_SUFFIXES
-from ace_studio.records.tensors import TensorSpec, is_file_value
+from ace_studio.records.tensors import DATA_SUFFIXES, TensorSpec, is_file_value
 from ace_studio.session.choices import change
 
 

@@ -15,7 +15,7 @@ def is_told(problem: Problem) -> bool:
 def job_warnings(document: Document) -> tuple[Warning, ...]:
     """Every warning of the capture and of the result, once each; those that only explain one run are left out."""
     captured = document.capture.warnings if document.capture else ()
-    found = document.result.warnings if document.result else ()
+    found = document.result.warnings if document.result else document.warned
     return tuple(dict.fromkeys((*captured, *found)))
 
 

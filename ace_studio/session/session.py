@@ -6,13 +6,15 @@ Everything here runs on one thread (the window's main thread) and returns at onc
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 
 from ace_studio.records import messages
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import Phase, Progress
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import prefill
-from ace_studio.session.document import Document, JobKind, Part, QueueState
+from ace_studio.session.document import Document, JobKind, Part, QueueState, StepTime
 from ace_studio.session.findings import apply_finding, with_failure
 from ace_studio.session.job_queue import EngineLink, JobQueue
 from ace_studio.session.kept.autosave import Autosave
@@ -21,9 +23,8 @@ from ace_studio.session.kept.graphs import KeptGraphs
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.settings import Settings, Value
 from ace_studio.session.kept.trust import TrustStore, hash_in
-from ace_studio.session.run_preview import RunPreview, run_preview
+from ace_studio.session.run_preview import BUILDS, RunPreview, run_preview
 from ace_studio.session.state import Listener, SessionState
-from ace_studio.session.step_times import StepTimes
 from ace_studio.session.verbs.choices import ChoiceVerbs
 from ace_studio.session.verbs.comparing import ComparisonVerbs
 from ace_studio.session.verbs.files import FileVerbs
@@ -82,7 +83,7 @@ class Session:
         self.files = FileVerbs(state, self.jobs, self.settings)
         history = History(folders.history, wait_s=HISTORY_WAIT_S)
         self.history = HistoryVerbs(state, history, KeptGraphs(folders.graphs), self.files)
-        self.comparing = ComparisonVerbs(state, self.history, self.settings)
+        self.comparing = ComparisonVerbs(state, self.history, self.jobs, self.settings)
         self.files.opened = self.comparing.model_opened
         self.trust = TrustVerbs(state, self._trust, self.jobs)
         self.choices = ChoiceVerbs(state, self.jobs)
@@ -113,6 +114,14 @@ class Session:
         """Show a problem of the window itself."""
         self._state.report(problem)
 
+    def reporting(self) -> AbstractContextManager[None]:
+        """Show an `AceError` of the block as a problem."""
+        return self._state.reporting()
+
+    def close(self) -> None:
+        """Wait until the unsaved choices are stored."""
+        self._state.autosave.wait()
+
     def apply(self, event: messages.AnyEvent) -> None:
         """Take in an event of the engine. Late events of a job that has ended change nothing but the history."""
         request = self._queue.current
@@ -125,7 +134,7 @@ class Session:
             case messages.WorkerLost():
                 if event.problem.code is not ErrorCode.CANCELLED:
                     self._state.report(event.problem)
-                    job = request.job if request is not None else ""
+                    job = request.job if request is not None and request.job != self.comparing.job else ""
                     self._state.set_document(with_failure(self.document, (event.problem,), job=job))
                 else:
                     self._state.change(was_cancelled=request is not None)
@@ -143,17 +152,20 @@ class Session:
 
     def _take_in(self, request: messages.AnyRequest, event: messages.AnyEvent) -> None:
         """Take in an event of the current job. A finished run goes into the history even if the job was abandoned."""
-        is_wanted = not self._queue.is_abandoned
+        is_beside = request.job == self.comparing.job
+        is_wanted = not self._queue.is_abandoned and not is_beside
         recipe = request.recipe if isinstance(request, messages.TraceRequest) else self.document.recipe
         if is_wanted:
             self._state.set_document(apply_finding(self.document, event, asked_with=without_origin(recipe)))
             self._follow_steps(event)
+        elif is_beside and not self._queue.is_abandoned:
+            self.comparing.heard(event)
         match event:
             case messages.FileInspected() if is_wanted:
                 self._inspected(event)
             case messages.InputsCaught() if is_wanted:
                 self.jobs.take_caught(event)
-            case messages.JobFailed() if is_wanted and any(
+            case messages.JobFailed() if not self._queue.is_abandoned and any(
                 problem.code is ErrorCode.UNTRUSTED for problem in event.problems
             ):
                 self.jobs.refused()
@@ -211,3 +223,74 @@ class Session:
             recipe=recipe,
             is_dirty=recipe != self._state.saved,
         )
+
+
+_KEY = "step-seconds"
+
+
+class StepTimes:
+    """Follows one job at a time. A phase that comes several times is one step."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._job = ""
+        self._spent: dict[Phase, float] = {}
+        self._usual: Mapping[str, float] = {}
+        self._now: Phase | None = None
+        self._since_s = 0.0
+
+    def heard(self, event: Progress, document: Document) -> tuple[StepTime, ...]:
+        """The steps after this event: the same object if the phase goes on."""
+        if event.job != self._job:
+            self._job, self._spent, self._now = event.job, {}, None
+            self._usual = self.usual(document, document.activity.verb)
+        elif event.phase is self._now:
+            return document.steps
+        self._close()
+        self._now = event.phase
+        self._spent.setdefault(event.phase, 0.0)
+        return self._steps()
+
+    def ended(self, document: Document, *, is_finished: bool) -> tuple[StepTime, ...]:
+        """The steps after the end of the job; those of a finished one are what the next is expected to take."""
+        self._close()
+        self._now = None
+        if is_finished and self._spent:
+            result = document.result
+            tried = sum(step.run is None for step in result.search) if result else 0
+            builds = len(document.runs) + tried
+            spent = {phase.name: round(seconds, 2) for phase, seconds in self._spent.items()} | {BUILDS: builds}
+            with suppress(AceError):  # the next forecast is not worth a message
+                self._settings.remember_newest(_KEY, _name(document, document.activity.verb), spent)
+        steps = self._steps() if self._job else ()
+        self._job = ""
+        return steps
+
+    def usual(self, document: Document, verb: JobKind) -> Mapping[str, float]:
+        """Seconds of each phase of the last job of this kind with this model, by its name; and its builds."""
+        found = self._settings.recall_all(_KEY).get(_name(document, verb))
+        return found if isinstance(found, dict) else {}
+
+    def _close(self) -> None:
+        now_s = self._clock()
+        if self._now is not None:
+            self._spent[self._now] += now_s - self._since_s
+        self._since_s = now_s
+
+    def _steps(self) -> tuple[StepTime, ...]:
+        """In the order in which they began; those that are still expected last."""
+        to_come = (phase for phase in Phase if phase.name in self._usual and phase not in self._spent)
+        return tuple(
+            StepTime(
+                phase=phase,
+                seconds=self._spent.get(phase),
+                usual_s=self._usual.get(phase.name),
+                since_s=self._since_s if phase is self._now else None,
+            )
+            for phase in (*self._spent, *(to_come if self._now is not None else ()))
+        )
+
+
+def _name(document: Document, verb: JobKind) -> str:
+    return f"{verb} {document.folder}/{document.recipe.model.source}"

@@ -109,7 +109,8 @@ class SessionState:
         self.change(recipe=recipe, is_dirty=recipe != self.saved)
         unsaved = self.unsaved()
         if unsaved is not None:
-            self.autosave.write(unsaved)
+            with self.reporting():
+                self.autosave.write(unsaved)
         else:
             self.autosave.forget(self.name)
 

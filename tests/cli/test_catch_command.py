@@ -73,6 +73,7 @@ def test_a_script_that_failed_gives_its_exit_code_and_what_was_kept(tmp_path, mo
     assert document["error"]["where"] == "train.py:3"
 
 
+@pytest.mark.slow
 def test_a_real_script_is_run_only_when_trusted(tmp_path, capsys):
     script = tmp_path / "train.py"
     script.write_text("import torch\nnet = torch.nn.Linear(4, 2)\nnet(torch.ones(3, 4))\n", encoding="utf-8")

@@ -1,10 +1,13 @@
 """Where the command line writes, and how often."""
 
+import io
 import json
+
+import rich.console
 
 from ace_studio.cli import console as console_module
 from ace_studio.cli.console import Console
-from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.messages import LogLine, Phase, Progress
 
 
 def test_a_log_says_at_most_twice_a_minute_that_a_trace_goes_on(monkeypatch, capsys):
@@ -26,6 +29,41 @@ def test_text_in_brackets_is_printed_as_it_is_and_no_markup(capsys):
     out = capsys.readouterr().out
     assert "[bold] x[0] :smile:" in out
     assert "[red]y[/red]" in out
+
+
+HOSTILE = "[/red] root:x:0 \x1b]0;title\x07 \x9b31m \u202egnp.exe end\\"
+
+
+def test_nothing_from_outside_is_markup_or_steers_the_terminal(capsys):
+    console = Console(as_json=False)
+    console.print(HOSTILE)
+    console.print_table((HOSTILE,), [(HOSTILE,)])
+    console.say(HOSTILE)
+    console.log(LogLine(text=HOSTILE))
+    console.show_progress(Progress(phase=Phase.VERIFY, detail=HOSTILE))
+    shown = "[/red] root:x:0 \\u001b]0;title\\u0007 \\u009b31m \\u202egnp.exe end\\"
+    out, err = capsys.readouterr()
+    assert out.count(shown) == 3
+    assert err.count(shown) == 3
+    assert not set("\x1b\x07\x9b\u202e") & set(out + err)
+
+
+def test_the_progress_bar_of_a_terminal_takes_no_markup(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console(as_json=False)
+    console._err = rich.console.Console(file=io.StringIO(), force_terminal=True, width=200, emoji=False, markup=False)
+    with console.progress():
+        console.show_progress(Progress(phase=Phase.VERIFY, detail=HOSTILE))
+    written = console._err.file.getvalue()
+    assert "[/red] root:x:0 \\u001b]0;title" in written
+    assert "\x1b]0" not in written
+
+
+def test_the_json_keeps_the_values_that_it_escapes(capsys):
+    Console(as_json=True).print_json({"a": HOSTILE})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"a": HOSTILE}
+    assert not set("\x1b\x07\x9b\u202e") & set(out)
 
 
 def test_a_table_without_rows_is_not_printed(capsys):

@@ -5,8 +5,16 @@ from __future__ import annotations
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import AttemptEnded, DoctorRequest, JobCancelled, LogLine, WorkerLost
-from ace_studio.records.results import AttemptStatus, CaptureAttempt
+from ace_studio.records.messages import (
+    AttemptEnded,
+    DoctorRequest,
+    JobCancelled,
+    JobWarned,
+    LogLine,
+    WarningFound,
+    WorkerLost,
+)
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, Warning
 
 REQUEST = DoctorRequest(job="j")
 
@@ -35,6 +43,20 @@ def test_what_the_users_code_prints_goes_to_stderr(answer_with, capsys):
     assert follow(REQUEST, Console(as_json=False)).problems == ()
     out, err = capsys.readouterr()
     assert (out, err) == ("", "[hello]\n")
+
+
+def test_a_warning_of_a_running_job_goes_to_stderr_with_its_remedy(answer_with, capsys):
+    answer_with(JobWarned(problem=Problem(code=ErrorCode.OUT_OF_MEMORY, what="nearly full", remedy="use less")))
+    assert follow(REQUEST, Console(as_json=True)).problems == ()
+    assert capsys.readouterr().err == "warning: nearly full\n  remedy: use less\n"
+
+
+def test_a_warning_is_said_when_it_is_found_and_not_again_with_the_result(answer_with, capsys):
+    leaked, console = Warning(code="leaked-calibration", what="16 of 16 samples"), Console(as_json=True)
+    answer_with(WarningFound(warning=leaked))
+    follow(REQUEST, console)
+    console.warn(leaked)
+    assert capsys.readouterr().err == "warning: 16 of 16 samples\n"
 
 
 def test_ctrl_c_ends_the_job_as_cancelled(monkeypatch):

@@ -1,6 +1,9 @@
 """Words that are no command, or lack an option."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 from ace_studio.cli import run_command
 
@@ -24,3 +27,27 @@ def test_a_missing_option_and_an_unknown_command_are_usage_errors(capsys):
 def test_a_wrong_word_is_answered_in_json_too(capsys):
     assert run_command(["frobnicate", "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "usage"
+
+
+def test_a_full_disk_behind_stdout_is_told_without_a_traceback():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ace_studio", "trust", "--json"],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 6
+    assert "The disk is full" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_current_folder_that_was_deleted_is_named(tmp_path):
+    gone = tmp_path / "gone"
+    code = (
+        f"import os, sys; os.mkdir({str(gone)!r}); os.chdir({str(gone)!r}); os.rmdir({str(gone)!r});"
+        "from ace_studio.cli import run_command; sys.exit(run_command(['doctor']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "The current folder was deleted" in done.stderr and "cd ~" in done.stderr

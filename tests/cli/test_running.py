@@ -8,6 +8,7 @@ import pytest
 
 from ace_studio.cli import follow, run_command
 from ace_studio.cli.running import rows_of
+from ace_studio.engine.report import write_figures
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     JobCancelled,
@@ -62,6 +63,29 @@ def test_report_on_a_failed_run_says_again_why_it_failed(answer_with, recipe, tm
     capsys.readouterr()
     assert run_command(["report", str(tmp_path / "out")]) == 3
     assert "it branches" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_figures_that_a_run_wrote_before_it_died_are_kept_and_those_of_an_earlier_run_are_not(
+    recipe, tmp_path, capsys, monkeypatch, is_new
+):
+    out = tmp_path / "out"
+
+    def dies():
+        if is_new:
+            write_figures(result(ResultStatus.FAILED), out)
+        yield WorkerLost(problem=Problem(code=ErrorCode.CRASH, what="it was killed"))
+
+    monkeypatch.setattr(follow, "WorkerExecutor", FakeExecutor)
+    monkeypatch.setattr(FakeExecutor, "script", dies())
+    out.mkdir()
+    write_figures(result(), out)
+    assert run_command(["run", str(recipe), "--out", str(out)]) == 6
+    assert ("ace-studio report" in capsys.readouterr().err) == is_new
+    assert run_command(["report", str(out)]) == (0 if is_new else 6)
+    shown = capsys.readouterr()
+    assert ("openvino" in shown.out) == is_new
+    assert "it was killed" in shown.err
 
 
 def test_a_finished_run_is_remembered_and_listed(answer_with, recipe, tmp_path, capsys):

@@ -33,7 +33,19 @@ def test_an_unknown_device_is_a_usage_error():
         environment.choose_device("npu")
 
 
-def test_a_result_names_the_machine_and_the_versions():
+def test_a_result_names_the_machine():
     facts = environment.result_environment(threads=2, device=torch.device("cpu"))
     assert facts["threads"] == 2
+    assert facts["cpu_capability"] == torch.backends.cpu.get_cpu_capability()
+    assert set(str(facts["cpu_instructions"]).split()) <= environment.cpu_flags()
+
+
+def test_the_instruction_sets_that_decide_about_kernels_are_recorded(monkeypatch):
+    monkeypatch.setattr(environment, "cpu_flags", lambda: frozenset({"avx512_vnni", "fpu", "amx_int8", "avx2", "sse"}))
+    facts = environment.result_environment(threads=2, device=torch.device("cpu"))
+    assert facts["cpu_instructions"] == "amx_int8 avx2 avx512_vnni"
+
+
+def test_a_result_names_the_versions():
+    facts = environment.result_environment(threads=2, device=torch.device("cpu"))
     assert str(facts["torch"]).split("+")[0] == torch.__version__.split("+")[0]

@@ -71,7 +71,8 @@ def test_state_between_calls_is_found():
 
 
 def test_the_metric_is_what_the_function_returns():
-    assert evaluate.measure_metric(lambda predict: predict(3), lambda x: x / 4, what="this") == 0.75
+    score = evaluate.measure_score(lambda predict: predict(3), lambda x: x / 4, what="this", higher_is_better=True)
+    assert score.value == 0.75
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_metric_is_what_the_function_returns():
 )
 def test_a_broken_metric_function_is_the_users_problem_with_a_remedy(function, words):
     with pytest.raises(AceError, match=words) as caught:
-        evaluate.measure_metric(function, double, what="eager fp32")
+        evaluate.measure_score(function, double, what="eager fp32", higher_is_better=True)
     assert caught.value.problem.code is ErrorCode.USER_CODE
     assert caught.value.problem.remedy
 
@@ -94,7 +95,7 @@ def test_a_raising_metric_is_located_in_the_users_file():
         raise KeyError("labels")
 
     with pytest.raises(AceError) as caught:
-        evaluate.measure_metric(broken, double, what="this")
+        evaluate.measure_score(broken, double, what="this", higher_is_better=True)
     assert caught.value.problem.where.startswith(__file__)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.records import containment
+
 pytestmark = pytest.mark.slow
 
 MODEL = '''import torch
@@ -76,3 +78,20 @@ def test_without_trust_nothing_runs(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(RECIPE)
     code, answer = ace(tmp_path, "fix", "recipe.toml")
     assert (code, answer["error"]["code"]) == (5, "untrusted")
+
+
+@pytest.mark.skipif(not containment.available()[0], reason=containment.available()[1])
+def test_a_fix_is_tried_contained_and_what_the_model_tries_outside_is_refused(tmp_path: Path) -> None:
+    stolen = tmp_path / "stolen"
+    (tmp_path / "net.py").write_text(f"import pathlib\npathlib.Path({str(stolen)!r}).write_text('x')\n{MODEL}")
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    code, answer = ace(tmp_path, "fix", "recipe.toml", "--trust")
+    assert (code, answer["error"]["code"]) == (3, "user-code"), answer
+    assert "runs contained" in answer["error"]["why"] and "--no-contain" in answer["error"]["remedy"]
+    assert not stolen.exists()
+    (tmp_path / "net.py").write_text(
+        f"import pathlib\ntry: pathlib.Path({str(stolen)!r}).touch()\nexcept OSError: pass\n{MODEL}"
+    )
+    code, answer = ace(tmp_path, "fix", "recipe.toml", "--trust")
+    assert (code, answer["fixes"][0]["status"]) == (0, "green")
+    assert not stolen.exists()

@@ -191,6 +191,7 @@ def test_weights_alone_are_opened_with_code_that_is_looked_for(hand, folder, mon
     open_file(hand, monkeypatch, apart / "trained.pth")
     hand.wait(lambda: hand.document.file is not None)
     origin = hand.studio.window.workbench.panel("model").origin
+    hand.wait(origin.isVisible)
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(folder / "code.py"), ""))
     hand.click(origin.findChildren(QPushButton)[-1])
     hand.wait(lambda: hand.document.file is not None and hand.document.file.kind == "python")

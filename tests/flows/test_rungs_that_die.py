@@ -71,7 +71,7 @@ def test_a_trace_that_hangs_in_native_code_is_ended_and_the_next_rung_wins_in_a_
     assert told == ["export", "fx"]
 
 
-def test_when_every_rung_ends_the_process_the_command_says_each_cause_and_ends_with_3(
+def test_when_every_rung_ends_the_process_the_command_names_the_line_and_ends_with_3(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "recipe.toml").write_text(
@@ -83,8 +83,11 @@ def test_when_every_rung_ends_the_process_the_command_says_each_cause_and_ends_w
     printed = capsys.readouterr()
     document = json.loads(printed.out)
     assert document["error"]["code"] == "not-captured"
-    causes = [one["what"] for one in document["errors"]]
-    assert len(causes) == 2 and "export" in causes[0] and "fx" in causes[1]
-    assert all("exit code 7" in cause for cause in causes)
-    assert [one["status"] for one in document["capture"]["rungs"]] == ["crashed", "crashed"]
+    (cause,) = document["errors"]  # both methods died of the same line
+    assert "os._exit(7)" in cause["what"] and cause["where"].endswith("hard.py:18")
+    methods = document["capture"]["rungs"]
+    assert [one["status"] for one in methods] == ["crashed", "crashed"]
+    assert all(
+        f"Capturing with {name}" in one["error"]["what"] for name, one in zip(("export", "fx"), methods, strict=True)
+    )
     assert printed.err.count("last words") >= 2

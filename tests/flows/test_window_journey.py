@@ -19,6 +19,8 @@ from ace_studio.records.errors import ErrorCode
 from ace_studio.records.recipes.file import read_recipe
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import MeasureChoice
+from ace_studio.session.comparison.graphs import OpChange
+from ace_studio.session.comparison.sides import compared_ops
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.kept.folders import UserFolders
 
@@ -132,7 +134,7 @@ def test_a_model_goes_from_a_file_to_measured_artifacts_and_a_saved_recipe(opene
 def test_a_killed_engine_is_a_message_within_a_second_and_the_next_trace_works(opened, qtbot):
     click(qtbot, opened, "run")
     qtbot.waitUntil(lambda: opened.session.document.activity.state is EngineState.BUSY, timeout=LOAD_S)
-    os.kill(opened.engine.pid, signal.SIGKILL)
+    os.kill(opened.engine._client.result().pid, signal.SIGKILL)
     killed_s = time.monotonic()
     qtbot.waitUntil(opened.window.bars.problem.isVisible, timeout=5000)
     assert time.monotonic() - killed_s < 1.0
@@ -224,3 +226,23 @@ def test_a_whole_session_imports_nothing_of_the_engine_into_the_window(tmp_path)
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_the_open_model_is_compared_with_another_file_that_is_trusted_first(opened, qtbot, tmp_path):
+    session, comparing = opened.session, opened.session.comparing
+    session.jobs.trace()
+    qtbot.waitUntil(lambda: session.document.graph is not None and idle(opened), timeout=LOAD_S)
+    comparing.pin_shown(0)
+    other = tmp_path / "other.py"
+    other.write_text(MODEL.replace("return self.last(hidden)", "return self.last(hidden).tanh()"), encoding="utf-8")
+    comparing.pin_file(1, other)
+    qtbot.waitUntil(lambda: session.document.needs_trust and idle(opened), timeout=LOAD_S)
+    session.trust.trust_file()
+    qtbot.waitUntil(lambda: session.document.pins[1] is not None and idle(opened), timeout=LOAD_S)
+    comparing.show()
+    found = session.document.comparison
+    changes = compared_ops(found, *found.partners(None)).changes
+    ops = zip(found.merged.table.op, changes, strict=True)
+    assert [op for op, change in ops if change is not OpChange.SAME] == ["aten.tanh.default"]
+    comparing.hide()
+    assert session.document.recipe.model.source == "net.py"

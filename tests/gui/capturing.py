@@ -20,7 +20,7 @@ OUTCOMES = (
     CaptureAttempt(name="export", status=AttemptStatus.FAILED, seconds=1.5, error=WHY),
     CaptureAttempt(name="export-strict", status=AttemptStatus.TIMEOUT, seconds=60.0),
     CaptureAttempt(name="dynamo", status=AttemptStatus.OK, seconds=2.0, ops=9),
-    CaptureAttempt(name="fx", status=AttemptStatus.SKIPPED),
+    CaptureAttempt(name="fx", status=AttemptStatus.SKIPPED, reason="dynamo gave it"),
 )
 
 

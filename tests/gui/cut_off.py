@@ -3,27 +3,80 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QLabel, QPushButton, QRadioButton, QScrollArea, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QComboBox,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QStyle,
+    QStyleOptionComboBox,
+    QTabBar,
+    QToolButton,
+    QWidget,
+)
 
 SLACK = 1
 """Pixels by which a text may be wider than its room: sizes are rounded."""
 
 
 def cut_texts(shown: QWidget) -> set[tuple[str, str]]:
-    """Kind and text of each label and button whose text does not fit and that has no tool tip with the whole text."""
-    cut = set()
-    for part in shown.findChildren(QWidget):
-        if not part.isVisibleTo(shown) or part.width() <= 0 or part.toolTip():
-            continue
-        if isinstance(part, QLabel) and part.text() and part.textFormat() is not Qt.TextFormat.RichText:
-            room = part.contentsRect()
-            needed = part.heightForWidth(part.width()) if part.wordWrap() else part.sizeHint().height()
-            wide = 0 if part.wordWrap() else part.fontMetrics().horizontalAdvance(part.text().split("\n")[0])
-            if wide > room.width() + SLACK or needed > part.height() + SLACK:
-                cut.add((type(part).__name__, part.text()))
-        elif isinstance(part, QPushButton | QCheckBox | QRadioButton) and _width(part) > part.width() + SLACK:
-            cut.add((type(part).__name__, part.text()))
+    """Kind and text of what does not fit and has no tool tip with the whole text: labels, buttons, fields, headers."""
+    seen = [part for part in shown.findChildren(QWidget) if part.isVisibleTo(shown) and part.width() > 0]
+    return {(type(part).__name__, text) for part in seen if not part.toolTip() for text in _cut_in(part)}
+
+
+def _cut_in(part: QWidget) -> list[str]:
+    match part:
+        case QLabel() if part.text() and part.textFormat() is not Qt.TextFormat.RichText:
+            return [part.text()] * _is_cut_label(part)
+        case QToolButton() if part.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonIconOnly:
+            return []
+        case QAbstractButton():
+            return [part.text()] * (_wide(part, part.text()) > part.width() + SLACK)
+        case QComboBox():
+            return [part.currentText()] * (_wide(part, part.currentText()) > _field_of(part) + SLACK)
+        case QLineEdit() if not part.text():
+            return [part.placeholderText()] * (_wide(part, part.placeholderText()) > part.width() - 4)
+        case QTabBar():
+            return [part.tabText(at) for at in range(part.count()) if _is_cut_tab(part, at)]
+        case QHeaderView() if part.orientation() is Qt.Orientation.Horizontal and part.model():
+            return _cut_titles(part)
+    return []
+
+
+def _is_cut_label(part: QLabel) -> bool:
+    needed = part.heightForWidth(part.width()) if part.wordWrap() else part.sizeHint().height()
+    wide = 0 if part.wordWrap() else _wide(part, part.text().split("\n")[0])
+    return wide > part.contentsRect().width() + SLACK or needed > part.height() + SLACK
+
+
+def _field_of(combo: QComboBox) -> int:
+    option = QStyleOptionComboBox()
+    combo.initStyleOption(option)
+    field = QStyle.SubControl.SC_ComboBoxEditField
+    return combo.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, field, combo).width()
+
+
+def _is_cut_tab(tabs: QTabBar, at: int) -> bool:
+    return not tabs.tabToolTip(at) and _wide(tabs, tabs.tabText(at)) > tabs.tabRect(at).width()
+
+
+def _cut_titles(header: QHeaderView) -> list[str]:
+    cut, model = [], header.model()
+    for at in range(header.count()):
+        title, tip = (
+            str(model.headerData(at, Qt.Orientation.Horizontal, role) or "")
+            for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
+        )
+        if title and not tip and 0 < header.sectionSize(at) < _wide(header, title):
+            cut.append(title)
     return cut
+
+
+def _wide(part: QWidget, text: str) -> int:
+    return part.fontMetrics().horizontalAdvance(text.replace("&", ""))
 
 
 def overlaps(shown: QWidget) -> set[tuple[str, str]]:
@@ -41,10 +94,6 @@ def overlaps(shown: QWidget) -> set[tuple[str, str]]:
                 if common.width() > SLACK and common.height() > SLACK:
                     found.add((_name(one), _name(other)))
     return found
-
-
-def _width(button: QPushButton | QCheckBox | QRadioButton) -> int:
-    return button.fontMetrics().horizontalAdvance(button.text().replace("&", ""))
 
 
 def _name(part: QWidget) -> str:

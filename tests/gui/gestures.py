@@ -12,3 +12,15 @@ def choose(desk, combo, text):
     combo.setCurrentIndex(combo.findText(text))
     combo.activated.emit(combo.currentIndex())
     desk.settle()
+
+
+def open_block(view, path):
+    """Open a block of a graph view, and what hides it, by its module path."""
+    picture = view.picture
+    chain = picture.tree.chain(picture.tree.block_of_path(path))
+    view.canvas.set_open(chain, to=True, anchor=next(node for node in chain if picture.scene.visible[node]))
+
+
+def close_block(view, path):
+    """Close a block of a graph view by its module path."""
+    view.canvas.set_open([view.picture.tree.block_of_path(path)], to=False)

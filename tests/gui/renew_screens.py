@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.gui import test_screens
+TESTS = Path(__file__).with_name("test_screens.py")
 
 if __name__ == "__main__":
     os.environ["ACE_RENEW_SCREENS"] = "1"
-    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-k", "looks_as_stored", test_screens.__file__]))
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-k", "looks_as_stored", str(TESTS)]))

@@ -10,14 +10,17 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed
+from tests.gui.charting import open_chart
+from tests.gui.graph_tables import partial_capture
 from tests.gui.replay import recorded_events
 
 FOLDER = Path(__file__).with_name("screens")
 SIZE = (1000, 640)
-THEMES = ("dark", "light")
+THEMES = ("dark", "light", "high-contrast")
 BLOCK = 20
 """Pixels. Fonts are drawn a little differently on every machine; the mean colour of a block hardly changes."""
 MEAN_LIMIT = 1.5
@@ -33,25 +36,12 @@ def prepare(desk) -> None:
     desk.settle()
 
 
-def _graph(desk) -> None:
-    desk.traced()
+def _select_first_op(desk) -> None:
     graph = desk.document.graph
     desk.session.view.select((next(graph.op_id[row] for row in graph.op_rows()),))
 
 
-def _plan(desk) -> None:
-    desk.traced().panel("plan")
-
-
-def _results(desk) -> None:
-    desk.ran().panel("results")
-
-
-def _charts(desk) -> None:
-    desk.ran().panel("charts")
-
-
-def _problems(desk) -> None:
+def _fail(desk) -> None:
     desk.traced()
     desk.engine.by_itself = False
     desk.do("run")
@@ -66,27 +56,82 @@ def _problems(desk) -> None:
     desk.panel("problems")
 
 
-SCREENS: dict[str, Callable[..., None]] = {
-    "start": lambda _: None,
-    "graph": _graph,
-    "plan": _plan,
-    "results": _results,
-    "charts": _charts,
-    "problems": _problems,
+def _dialog(action: str) -> Callable[..., QWidget]:
+    def shown(desk) -> QWidget:
+        desk.do(action)
+        return next(one for one in desk.window.findChildren(QDialog) if one.isVisible())
+
+    return shown
+
+
+def _panel(name: str) -> Callable[..., None]:
+    return lambda desk: desk.panel(name) and None
+
+
+def _chart(name: str) -> Callable[..., None]:
+    return lambda desk: open_chart(desk, desk.panel("charts"), name) and None
+
+
+JOURNEYS: dict[Callable[..., object], dict[str, Callable[..., QWidget | None]]] = {
+    lambda _: None: {
+        "start": lambda _: None,
+        "settings": _dialog("settings"),
+        "open-named": _dialog("open-named"),
+    },
+    lambda desk: desk.open_example(): {"model": _panel("model"), "catch": _dialog("catch")},
+    lambda desk: desk.traced(): {
+        "graph": _select_first_op,
+        "plan": _panel("plan"),
+        "inputs": _panel("shapes"),
+        "details": _panel("details"),
+        "ops": _panel("ops"),
+        "modules": _panel("modules"),
+        "source": _panel("source"),
+        "capture": _panel("capture"),
+    },
+    _fail: {"problems": lambda _: None},
+    lambda desk: desk.ran(): {
+        "results": _panel("results"),
+        "charts": _chart("overview"),
+        "trade-off": _chart("trade-off"),
+        "time": _chart("time"),
+        "transitions": _chart("transitions"),
+    },
+    lambda desk: desk.captured(*partial_capture(4)): {"breaks": _panel("breaks")},
 }
-"""Name -> what brings the window of a desk there."""
+"""What brings the window of a desk somewhere, and the pictures that are made from there, one after the other.
+
+The function of a picture returns the dialog that it shows; None for the window.
+"""
+SCREENS = {name: bring for journey in JOURNEYS.values() for name, bring in journey.items()}
 
 
-def grab(desk, theme: str) -> QImage:
-    """The window as it is now, in a theme. Its colours are rounded: fewer of them make the file a third smaller."""
-    desk.session.set_setting("theme", theme)
-    desk.settle()
-    image = desk.window.grab()
-    while desk.bot.wait(30) or image.toImage() != (now := desk.window.grab()).toImage():
+def grab(desk, theme: str, shown: QWidget | None = None) -> QImage:
+    """The window, or a dialog, as it is now in a theme, in few colours: that makes the file a third as large."""
+    if desk.session.settings.get("theme") != theme:
+        desk.session.set_setting("theme", theme)
+        desk.settle()
+    shown = shown or desk.window
+    image = shown.grab()
+    while desk.bot.wait(30) or image.toImage() != (now := shown.grab()).toImage():
         image = now  # charts arrange their axes over several frames
     image = image.toImage().convertToFormat(QImage.Format.Format_RGB32)
     rounded = np.minimum((_pixels(image).astype(np.uint16) + 4) // 8 * 8, 255).astype(np.uint8).tobytes()
     return QImage(rounded, image.width(), image.height(), 4 * image.width(), QImage.Format.Format_RGB32).copy()
+
+
+def save(image: QImage, path: Path) -> bool:
+    """Store a picture with a palette of its 256 commonest colours; Qt's own palette is a fixed one."""
+    pixels = _pixels(image)[..., :3].reshape(-1, 3).astype(np.int32)
+    kinds, where, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
+    palette = kinds[np.argsort(-counts)[:256]]
+    nearest = np.array([np.abs(palette - kind).sum(axis=1).argmin() for kind in kinds], dtype=np.uint8)
+    stored = QImage(image.width(), image.height(), QImage.Format.Format_Indexed8)
+    stored.setColorTable([0xFF000000 | int(r) << 16 | int(g) << 8 | int(b) for b, g, r in palette])
+    rows = np.zeros((image.height(), stored.bytesPerLine()), dtype=np.uint8)
+    rows[:, : image.width()] = nearest[where.ravel()].reshape(image.height(), image.width())
+    np.frombuffer(stored.bits(), dtype=np.uint8)[:] = rows.ravel()
+    return stored.save(str(path), "PNG", 0)
 
 
 def path_of(name: str, theme: str) -> Path:
@@ -111,7 +156,8 @@ def _blocks(image: QImage) -> np.ndarray:
     """Mean colour of every block, [rows, columns, 3]."""
     pixels = _pixels(image.convertToFormat(QImage.Format.Format_RGB32))[..., :3].astype(np.float64)
     rows, columns = pixels.shape[0] // BLOCK, pixels.shape[1] // BLOCK
-    return pixels.reshape(rows, BLOCK, columns, BLOCK, 3).mean(axis=(1, 3))
+    whole = pixels[: rows * BLOCK, : columns * BLOCK]
+    return whole.reshape(rows, BLOCK, columns, BLOCK, 3).mean(axis=(1, 3))
 
 
 def _pixels(image: QImage) -> np.ndarray:

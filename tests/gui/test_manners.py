@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
@@ -24,6 +29,7 @@ from PySide6.QtWidgets import (
 
 from tests.gui.cut_off import cut_texts, overlaps
 from tests.gui.looking import click, row
+from tests.gui.painted import faint_controls, faint_texts
 from tests.gui.touring import tour, tour_of_dialogs, tour_of_panels
 
 
@@ -148,12 +154,34 @@ def test_the_window_works_from_right_to_left(desk):
         application.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (1024, 700)])
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 700), None])
 def test_no_text_is_cut_off_and_no_control_covers_another(desk, size):
-    desk.window.resize(*size)
+    desk.session.set_setting("theme", os.environ.get("ACE_TEST_THEME", "dark"))
+    room = desk.window.screen().availableSize()
+    desk.window.resize(*(size or (room.width(), room.height())))
     desk.ran()
     found = {place: (cut_texts(shown), overlaps(shown)) for place, shown in tour(desk)}
     assert {place: faults for place, faults in found.items() if any(faults)} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scale", "screen", "theme"),
+    [(1.5, (1920, 1200), "light"), (2, (1920, 1080), "high-contrast"), (3, (3840, 2160), "light")],
+)
+def test_nothing_is_cut_off_at_larger_scales_in_other_themes(tmp_path, scale, screen, theme):
+    width, height = screen
+    config = tmp_path / "screens.json"
+    config.write_text(json.dumps({"screens": [{"name": "one", "x": 0, "y": 0, "width": width, "height": height}]}))
+    environment = {
+        "QT_QPA_PLATFORM": f"offscreen:configfile={config}",
+        "QT_SCALE_FACTOR": str(scale),
+        "ACE_TEST_THEME": theme,
+    }
+    chosen = "(cut_off_and_no_control and None) or every_dialog_fits or toolbar_shows"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | environment)
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_text_that_is_cut_off_and_a_covered_control_are_found(qtbot):
@@ -171,3 +199,58 @@ def test_a_text_that_is_cut_off_and_a_covered_control_are_found(qtbot):
     words.resize(30, 20)
     assert len(cut_texts(shown)) == 2
     assert len(overlaps(shown)) == 1
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "high-contrast"])
+def test_painted_texts_and_edges_of_fields_stand_out(desk, theme):
+    desk.session.set_setting("theme", theme)
+    desk.window.resize(1280, 800)
+    desk.ran()
+    found = {place: faint_texts(shown) | faint_controls(shown) for place, shown in tour(desk)}
+    assert {place: faults for place, faults in found.items() if faults} == {}
+    assert len(found) > 30
+
+
+def test_a_faint_text_and_a_faint_edge_are_found(qtbot):
+    shown = QWidget()
+    qtbot.addWidget(shown)
+    shown.setStyleSheet(
+        "QWidget { background: #ffffff } QLabel { color: #999999 } QLineEdit { border: 1px solid #dddddd }"
+    )
+    column = QVBoxLayout(shown)
+    column.addWidget(QLabel("faint words"))
+    column.addWidget(QLineEdit())
+    with qtbot.waitExposed(shown):
+        shown.show()
+    ((_, words, contrast),) = faint_texts(shown)
+    assert words == "faint words"
+    assert 2 < contrast < 3.5
+    assert len(faint_controls(shown)) == 1
+
+
+def reached(key: Qt.Key, modifier: Qt.KeyboardModifier) -> set[QWidget]:
+    """What has the keyboard in turn until it comes round."""
+    seen: set[QWidget] = set()
+    while (widget := QApplication.focusWidget()) is not None and widget not in seen:
+        seen.add(widget)
+        QTest.keyClick(widget, key, modifier)
+    return seen
+
+
+@pytest.mark.parametrize("place", ["graph", "model", "shapes", "capture", "plan", "results", "history"])
+def test_tab_reaches_every_control_forwards_and_backwards(desk, place):
+    desk.window.resize(1280, 800)
+    desk.ran()
+    if place == "graph":
+        desk.window.workbench.panel("graph").setFocus()
+    else:
+        desk.panel(place)
+    wanted = {
+        widget
+        for widget in desk.window.findChildren(QWidget)
+        if widget.isVisible() and widget.isEnabled() and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        if widget.focusProxy() is None and not isinstance(widget.parent(), QComboBox | QAbstractSpinBox)
+    }
+    assert len(wanted) > 20
+    assert wanted - reached(Qt.Key.Key_Tab, Qt.KeyboardModifier.NoModifier) == set()
+    assert wanted - reached(Qt.Key.Key_Backtab, Qt.KeyboardModifier.ShiftModifier) == set()

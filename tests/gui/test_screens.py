@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
-from tests.gui.stored_screens import SCREENS, SIZE, THEMES, difference, grab, path_of, prepare
+from tests.gui.stored_screens import FOLDER, JOURNEYS, SCREENS, SIZE, THEMES, difference, grab, path_of, prepare, save
 
 
 @pytest.fixture
@@ -18,17 +18,30 @@ def small_desk(desk):
     return desk
 
 
-@pytest.mark.parametrize("name", SCREENS)
-def test_the_window_looks_as_stored_in_both_themes(small_desk, name):
-    SCREENS[name](small_desk)
+@pytest.mark.parametrize("start", JOURNEYS, ids=lambda start: next(iter(JOURNEYS[start])))
+def test_the_window_looks_as_stored_in_every_theme(small_desk, start):
+    start(small_desk)
     small_desk.settle()
     differences = {}
-    for theme in THEMES:
-        image, path = grab(small_desk, theme), path_of(name, theme)
-        if os.environ.get("ACE_RENEW_SCREENS"):
-            assert image.save(str(path), "PNG", 0)
-        differences[path.name] = difference(image, QImage(str(path)))
-    assert not any(differences.values()), "if this is wanted: python -m tests.gui.renew_screens"
+    for theme in THEMES:  # another theme costs more than another panel
+        for name, bring in JOURNEYS[start].items():
+            dialog = bring(small_desk)
+            small_desk.settle()
+            image, path = grab(small_desk, theme, dialog), path_of(name, theme)
+            if os.environ.get("ACE_RENEW_SCREENS"):
+                assert save(image, path)
+            differences[path.name] = difference(image, QImage(str(path)))
+            if dialog is not None:
+                dialog.close()
+    differences = {name: words for name, words in differences.items() if words}
+    assert differences == {}, "if this is wanted: python -m tests.gui.renew_screens"
+
+
+def test_sixty_pictures_are_stored():
+    assert len({path_of(name, theme) for name in SCREENS for theme in THEMES}) >= 60
+    assert {path.name for path in FOLDER.glob("*.png")} == {
+        path_of(name, theme).name for name in SCREENS for theme in THEMES
+    }
 
 
 def test_letters_drawn_a_pixel_off_and_softer_are_no_difference():
@@ -44,11 +57,11 @@ def test_another_colour_of_one_button_is_a_difference(small_desk):
 
 
 def test_an_emptied_panel_is_a_difference(small_desk):
-    panel = small_desk.traced().panel("plan")
-    assert difference(grab(small_desk, "light"), QImage(str(path_of("plan", "light")))) == ""
+    panel = small_desk.ran().panel("results")
+    assert difference(grab(small_desk, "dark"), QImage(str(path_of("results", "dark")))) == ""
     for child in panel.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
         child.hide()
-    assert "differs" in difference(grab(small_desk, "light"), QImage(str(path_of("plan", "light"))))
+    assert "differs" in difference(grab(small_desk, "dark"), QImage(str(path_of("results", "dark"))))
 
 
 def test_another_size_is_a_difference(small_desk):

@@ -6,10 +6,12 @@ No torch, so that a worker is up in a fraction of a second.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -23,9 +25,12 @@ from ace_studio.records.messages import (
     InspectRequest,
     JobFinished,
     Phase,
+    RunRequest,
+    TargetAtWork,
+    TargetFinished,
     TraceRequest,
 )
-from ace_studio.records.results import AttemptStatus, CaptureAttempt
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
 
 FOREVER_S = 600.0
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -48,6 +53,26 @@ def sleep(argument: str, reporter: Reporter) -> str:
     reporter.phase(Phase.LOAD, "asleep")
     time.sleep(FOREVER_S)
     return ""
+
+
+def sleep_unseen(argument: str, reporter: Reporter) -> str:
+    """Reports nothing at all."""
+    time.sleep(FOREVER_S)
+    return ""
+
+
+def import_and_sleep(argument: str, reporter: Reporter) -> str:
+    """Imports ``slow_to_import`` of a folder, and sleeps then."""
+    sys.path.insert(0, argument)
+    reporter.phase(Phase.LOAD, "importing")
+    importlib.import_module("slow_to_import")
+    time.sleep(FOREVER_S)
+    return ""
+
+
+def imported(argument: str, reporter: Reporter) -> str:
+    """A global of the module that `import_and_sleep` imported."""
+    return str(getattr(sys.modules["slow_to_import"], argument))
 
 
 def stubborn(argument: str, reporter: Reporter) -> str:
@@ -101,6 +126,11 @@ def interrupt(argument: str, reporter: Reporter) -> str:
     raise KeyboardInterrupt
 
 
+def write_home(argument: str, reporter: Reporter) -> str:
+    (Path.home() / "from-the-job").write_text("x")
+    return ""
+
+
 def fail(argument: str, reporter: Reporter) -> str:
     raise AceError.of(ErrorCode.BAD_INPUT, "No good", why="the test says so")
 
@@ -111,6 +141,14 @@ def divide(argument: str, reporter: Reporter) -> str:
 
 def exhaust(argument: str, reporter: Reporter) -> str:
     raise MemoryError("no more")
+
+
+def eat(argument: str, reporter: Reporter) -> None:
+    """Takes memory until it is ended, or to 1 GB at most."""
+    held = []
+    for _ in range(100):
+        held.append(bytearray(b"x") * 10_000_000)
+        time.sleep(0.01)
 
 
 def give_up(argument: str, reporter: Reporter) -> None:
@@ -184,8 +222,30 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
     reporter.emit(JobFinished())
 
 
-run = trace
-try_fixes = trace
+def run(request: RunRequest, reporter: Reporter) -> None:
+    """As `trace`; the entry ``build`` works for the targets that the recipe names, and the one called crash crashes."""
+    if request.recipe.model.entry != "build":
+        trace(request, reporter)
+        return
+    for name in request.recipe.targets.names:
+        problem = request.targets_lost.get(name)
+        if problem is None:
+            reporter.emit(TargetAtWork(target=name))
+            if name == "openvino":
+                # In a thread of its own, so that the stack has no line of this file, which is not the engine's.
+                native = threading.Thread(target=ctypes.string_at, args=(0,))
+                native.start()
+                native.join()
+            if name == "inductor":
+                crash("", reporter)
+            reporter.emit(TargetAtWork())
+        status = RunStatus.OK if problem is None else RunStatus.FAILED
+        found = TargetRun(target=name, precision="fp32", status=status, error=problem)
+        reporter.emit(TargetFinished(fingerprint="", index=0, run=found))
+    reporter.emit(JobFinished())
+
+
+fix = trace
 preview_prune = trace
 sensitivity = trace
 values = trace

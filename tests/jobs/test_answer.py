@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
 
 from ace_studio.engine.progress import Reporter
-from ace_studio.jobs.answer import DETAILS_LIMIT, HANDLER_NAMES, answer_request, load_handlers
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.jobs.answer import HANDLER_NAMES, answer_request, load_handlers
+from ace_studio.records.errors import DETAILS_LIMIT, AceError, ErrorCode
 from ace_studio.records.messages import (
     AnyEvent,
     Event,
@@ -23,6 +25,15 @@ from ace_studio.records.messages import (
 
 REPORT = FileReport(path="m.py", kind="python", label="Python", sha256="0", size_bytes=1, trust="code")
 REQUEST = InspectRequest(job="j", path="m.py")
+
+
+USER_ERRORS = "ace_studio.engine.load.user_errors"
+
+
+@pytest.fixture(autouse=True)
+def without_engine(monkeypatch):
+    """This file would count as the user's code; without the engine there is none."""
+    monkeypatch.delitem(sys.modules, USER_ERRORS, raising=False)
 
 
 def answer(handler, *, is_cancelled: bool = False) -> tuple[AnyEvent, list[Event]]:
@@ -83,6 +94,27 @@ def test_every_other_exception_becomes_a_problem_with_its_traceback(error: BaseE
     assert problem.code is code
     assert type(error).__name__ in problem.details
     assert problem.remedy
+
+
+@pytest.mark.parametrize("error", [ValueError("late"), GeneratorExit(), SystemExit(2), KeyboardInterrupt()])
+def test_what_the_user_s_file_raises_unexpectedly_is_told_with_its_line(error: BaseException) -> None:
+    importlib.import_module(USER_ERRORS)
+    (problem,) = failure(error).problems
+    assert problem.code is ErrorCode.USER_CODE
+    assert problem.where.startswith(f"{__file__}:")
+    assert type(error).__name__ in problem.what
+
+
+def test_an_error_of_the_engine_below_the_user_s_code_stays_a_bug_to_report() -> None:
+    importlib.import_module(USER_ERRORS)
+
+    def handler(request: InspectRequest, reporter: Reporter) -> None:
+        AceError()  # a caller's mistake, raised in our own file
+
+    end, _ = answer(handler)
+    assert isinstance(end, JobFailed)
+    assert end.problems[0].code is ErrorCode.INTERNAL
+    assert "report it" in end.problems[0].remedy
 
 
 def test_an_interrupt_of_a_cancelled_job_is_its_cancellation() -> None:

@@ -30,7 +30,7 @@ def test_a_worker_that_cannot_connect_prints_why_and_ends_with_1(tmp_path: Path)
 
 def test_an_old_python_is_refused_in_words(monkeypatch, capsys) -> None:
     monkeypatch.setattr(boot, "OLDEST_PYTHON", (99, 0))
-    assert boot.main() == 3
+    assert boot.become_worker() == 3
     assert "needs Python" in capsys.readouterr().err
 
 

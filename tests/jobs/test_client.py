@@ -18,17 +18,20 @@ import pytest
 from ace_studio.jobs.answer import HANDLER_NAMES
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.launch import Transport
+from ace_studio.records import containment
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import (
     JOB_ENDS,
     AnyEvent,
     FileInspected,
+    FixRequest,
     InspectRequest,
     JobCancelled,
     JobFailed,
     JobFinished,
     LogLine,
     Progress,
+    RunRequest,
     TraceRequest,
     WorkerLost,
     WorkerReady,
@@ -229,7 +232,8 @@ def test_a_process_that_ends_without_an_answer_is_a_failure(client: WorkerClient
     client.send(ask(f"leave {code}"))
     lost = take(client, WorkerLost)
     assert isinstance(lost, WorkerLost)
-    assert (lost.exit_code, lost.problem.code) == (code, ErrorCode.CRASH)
+    assert (lost.exit_code, lost.problem.code) == (code, ErrorCode.USER_CODE)
+    assert f"os._exit({code})" in lost.problem.what
     assert "leaving" in lost.problem.details
 
 
@@ -441,3 +445,61 @@ def test_an_engine_that_hangs_while_it_starts_can_be_ended(make_client, tmp_path
     client.kill()
     assert take(client, WorkerLost).problem.code is ErrorCode.CANCELLED
     assert not client.is_running
+
+
+@pytest.mark.skipif(not containment.available()[0], reason=containment.available()[1])
+def test_a_contained_job_gets_a_worker_of_its_own_that_writes_only_where_it_may(
+    make_client: Callable[..., WorkerClient], tmp_path: Path
+) -> None:
+    wanted = [True]
+    home = tmp_path / "home"
+    home.mkdir()
+    client = make_client(contain=lambda: wanted[0], environment={"HOME": str(home)})
+    assert answer(client, "echo no code runs") == "no code runs"
+    recipe = Recipe(model=ModelChoice(source="model.py", entry="write_home"))
+
+    client.send(RunRequest(job="1", recipe=recipe, folder="/", output=str(tmp_path / "out")))
+    problem = take(client, JobFailed).problems[0]
+    assert f"would change {home / 'from-the-job'}" in problem.why
+    assert str(tmp_path / "out") in problem.why
+    assert "--no-contain" in problem.remedy
+    scratch = Path(problem.why.rpartition(" and ")[2])
+    assert scratch.is_dir()
+
+    wanted[0] = False
+    client.send(TraceRequest(job="2", recipe=recipe, folder="/"))
+    take(client, JobFinished)
+    assert (home / "from-the-job").exists()
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize(
+    ("choice", "is_able", "is_contained"), [(None, True, True), (None, False, False), (False, True, False)]
+)
+def test_unless_the_user_says_otherwise_fixes_and_strangers_files_are_contained_where_the_kernel_can(
+    client: WorkerClient, monkeypatch: pytest.MonkeyPatch, choice: bool | None, is_able: bool, is_contained: bool
+) -> None:
+    started: list[bool] = []
+    monkeypatch.setattr(containment, "available", lambda: (is_able, ""))
+    monkeypatch.setattr(client, "_contain", lambda: choice)
+    monkeypatch.setattr(client, "restart", lambda: started.append(client._options.contained_to is not None))
+    recipe = Recipe(model=ModelChoice(source="model.py", entry="nothing"))
+    client.send(TraceRequest(job="1", recipe=recipe, folder="/"))
+    assert not started, "neither a fix nor a stranger's"
+    client.send(FixRequest(job="2", recipe=recipe, folder="/"))
+    assert started == [True] * is_contained
+    monkeypatch.setattr(containment, "from_elsewhere", lambda path: "it was downloaded" * (path == Path("/model.py")))
+    client.send(RunRequest(job="3", recipe=recipe, folder="/", output="/tmp/out"))
+    assert started == [True] * 2 * is_contained
+    logged = [event.text for event in drain(client, 0.5) if isinstance(event, LogLine)]
+    assert any("model.py: it was downloaded" in text and "--no-contain" in text for text in logged) == is_contained
+
+
+def test_where_nothing_can_be_contained_the_job_does_not_start(
+    client: WorkerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containment, "available", lambda: (False, "containment needs Linux"))
+    monkeypatch.setattr(client, "_contain", lambda: True)
+    client.send(TraceRequest(job="1", recipe=Recipe(model=ModelChoice(source="m.py", entry="exit_now")), folder="/"))
+    problem = take(client, JobFailed).problems[0]
+    assert (problem.code, problem.why) == (ErrorCode.UNSUPPORTED, "containment needs Linux")

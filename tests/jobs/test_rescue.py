@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
@@ -23,11 +24,13 @@ from ace_studio.records.messages import (
     JobFinished,
     Progress,
     RunRequest,
+    TargetAtWork,
+    TargetFinished,
     TraceRequest,
     WorkerLost,
     WorkerReady,
 )
-from ace_studio.records.recipes.recipe import CaptureChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, LimitsChoice, ModelChoice, Recipe, TargetsChoice
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 
 HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
@@ -72,7 +75,7 @@ def test_a_rung_that_hangs_with_the_interpreter_lock_is_ended_and_the_next_runs_
 
 
 @posix
-@pytest.mark.parametrize(("rung", "words"), [("crash", "SIGSEGV"), ("leave 7", "exit code 7")])
+@pytest.mark.parametrize(("rung", "words"), [("crash", "SIGSEGV"), ("leave 7", "os._exit(7)")])
 def test_a_rung_that_ends_the_process_is_noted_as_crashed_and_the_next_wins(
     client: WorkerClient, rung: str, words: str
 ) -> None:
@@ -84,6 +87,20 @@ def test_a_rung_that_ends_the_process_is_noted_as_crashed_and_the_next_wins(
     assert found["echo after"].status is AttemptStatus.OK
     assert isinstance(events[-1], JobFinished)
     assert sum(isinstance(event, WorkerReady) for event in events) >= 1
+
+
+@posix
+def test_a_rung_that_goes_over_the_memory_limit_is_ended_and_the_next_wins(client: WorkerClient) -> None:
+    asked = climb("eat", "echo after")
+    recipe = replace(asked.recipe, limits=LimitsChoice(memory_mb=300))
+    events = events_of(client, replace(asked, recipe=recipe))
+    found = tried(events)
+    problem = found["eat"].error
+    assert problem is not None and problem.code is ErrorCode.OUT_OF_MEMORY
+    assert "the job held 0." in problem.what and "GB of memory" in problem.what  # more than 0.3 on a busy machine
+    assert "fake_engine.py" in problem.where
+    assert found["echo after"].status is AttemptStatus.OK
+    assert isinstance(events[-1], JobFinished)
 
 
 def test_after_a_rung_that_was_interrupted_the_next_one_runs_in_a_new_process(client: WorkerClient) -> None:
@@ -202,3 +219,66 @@ Current thread 0x1 (most recent call first):
   File "/env/lib/python3.11/site-packages/ace_studio/engine/x.py", line 3 in capture"""
     assert user_line(details) == "/home/me/model.py:41"
     assert user_line("it printed nothing of the kind") == ""
+
+
+def run_of(*targets: str) -> RunRequest:
+    recipe = Recipe(model=ModelChoice(entry="build"), targets=TargetsChoice(names=targets))
+    return RunRequest(job="job", recipe=recipe, folder="/", output="/")
+
+
+@posix
+def test_a_target_that_crashes_is_left_out_and_the_run_goes_on_in_a_new_process(client: WorkerClient) -> None:
+    events = events_of(client, run_of("onnxruntime", "openvino", "eager"))
+    assert isinstance(events[-1], JobFinished), events[-1]
+    found = {event.run.target: event.run for event in events if isinstance(event, TargetFinished)}
+    assert [run.status for run in found.values()] == ["ok", "failed", "ok"]
+    problem = found["openvino"].error
+    assert problem is not None and problem.code is ErrorCode.CRASH
+    assert "OpenVINO ended the engine process: the engine process crashed (SIGSEGV)" in problem.what
+    assert "string_at" in problem.details
+    at = next(at for at, one in enumerate(events) if isinstance(one, Progress) and "without openvino" in one.detail)
+    assert isinstance(events[at - 1], TargetAtWork) and not events[at - 1].target
+
+
+@posix
+def test_a_crash_in_the_users_code_under_a_target_is_not_the_targets(client: WorkerClient) -> None:
+    lost = events_of(client, run_of("inductor", "eager"))[-1]
+    assert isinstance(lost, WorkerLost) and "SIGSEGV" in lost.problem.what
+    assert "fake_engine.py" in lost.problem.where
+
+
+@pytest.mark.parametrize(
+    ("problem", "at_work", "goes_on"),
+    [
+        (replace(DIED, details="Fatal Python error: Segmentation fault\n"), "openvino", True),
+        (replace(DIED, details="Fatal Python error: Segmentation fault\n"), "", False),
+        (DIED, "openvino", False),  # killed from outside: there is no stack
+        (replace(DIED, code=ErrorCode.OUT_OF_MEMORY, details="Fatal Python error: Aborted\n"), "openvino", False),
+    ],
+)
+def test_only_a_crash_of_native_code_is_laid_to_the_target_at_work(
+    problem: Problem, at_work: str, goes_on: bool
+) -> None:
+    watch = AttemptWatch(grace_s=1.0, overrun=lambda: None)
+    request = run_of("openvino")
+    watch.observe(TargetAtWork(job="job", target="onnxruntime"), request)
+    watch.observe(TargetAtWork(job="job", target=at_work), request)
+    rescue = watch.rescue(request, problem)
+    assert (rescue is not None) == goes_on
+    if rescue is not None:
+        assert isinstance(rescue.request, RunRequest) and list(rescue.request.targets_lost) == [at_work]
+    assert watch.rescue(climb("export"), problem) is None  # a trace builds nothing
+
+
+def test_the_line_of_a_crash_is_that_of_the_thread_that_failed() -> None:
+    details = """Fatal Python error: Segmentation fault
+
+Thread 0x00007f82b886b6c0 (most recent call first):
+  File "/env/lib/python3.11/site-packages/tqdm/_monitor.py", line 69 in run
+
+Current thread 0x00007f82df061b80 (most recent call first):
+  File "/env/lib/python3.11/site-packages/openvino/_ov_api.py", line 599 in read_model
+
+Thread 0x00007f82b886b6c0 (most recent call first):
+  File "/home/me/model.py", line 41 in forward"""
+    assert user_line(details) == ""

@@ -25,10 +25,19 @@ def test_the_readme_shows_a_picture_of_the_size_that_the_script_makes(root):
 @pytest.mark.heavy
 def test_the_script_runs_the_example_in_the_real_window_and_saves_what_it_shows(root, tmp_path):
     out = tmp_path / "shot.png"
-    command = [sys.executable, str(root / "packaging" / "screenshot.py"), "--out", str(out)]
+    command = [
+        sys.executable,
+        str(root / "packaging" / "screenshot.py"),
+        "--out",
+        str(out),
+        "--help-out",
+        str(tmp_path),
+    ]
     # Without a compiler on the path the two targets are left out that take half a minute to build.
     environment = os.environ | {"PATH": "", "CXX": ""}
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert png_size(out.read_bytes()) == (1600, 1000)
     assert out.stat().st_size > 30_000, "the picture is nearly empty"
+    for picture in (root / "resources" / "help").glob("*.png"):
+        assert png_size((tmp_path / picture.name).read_bytes()) == png_size(picture.read_bytes())

@@ -30,10 +30,14 @@ from ace_studio.records.recipes.recipe import (
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import DimChoice, TensorSpec
 
+_CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0")
+"""A recipe's texts hold no NUL: no path may."""
 _identifiers = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
-_files = st.text(min_size=1, max_size=10).filter(lambda text: "\n" not in text).map(lambda stem: f"{stem}.py")
+_files = (
+    st.text(_CHARACTERS, min_size=1, max_size=10).filter(lambda text: "\n" not in text).map(lambda stem: f"{stem}.py")
+)
 _references = st.one_of(st.just(""), _identifiers, st.tuples(_files, _identifiers).map(":".join))
-_names = st.text(min_size=1, max_size=8)
+_names = st.text(_CHARACTERS, min_size=1, max_size=8)
 _positive = st.floats(min_value=1e-9, max_value=1e12)
 
 
@@ -81,7 +85,7 @@ def recipes() -> st.SearchStrategy[Recipe]:
     """Any recipe that is valid."""
     return st.builds(
         Recipe,
-        model=st.builds(ModelChoice, source=_names, entry=_references, weights=st.text(max_size=8)),
+        model=st.builds(ModelChoice, source=_names, entry=_references, weights=st.text(_CHARACTERS, max_size=8)),
         inputs=_inputs(),
         capture=st.builds(
             CaptureChoice,
@@ -94,7 +98,12 @@ def recipes() -> st.SearchStrategy[Recipe]:
         calibration=st.builds(CalibrationChoice, inputs=_references, samples=st.integers(1, 10**6)),
         evaluate=st.one_of(
             st.builds(EvaluateChoice, function=_references, higher_is_better=st.booleans()),
-            st.builds(EvaluateChoice, metric=st.sampled_from(METRIC_NAMES), data=_data, output=st.text(max_size=4)),
+            st.builds(
+                EvaluateChoice,
+                metric=st.sampled_from(METRIC_NAMES),
+                data=_data,
+                output=st.text(_CHARACTERS, max_size=4),
+            ),
         ),
         plan=st.builds(Plan, default=st.sampled_from(Precision), rules=st.lists(_rules, max_size=3).map(tuple)),
         goal=st.builds(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
+from ace_studio.records.errors import DETAILS_LIMIT, TEXT_LIMIT, AceError, ErrorCode, ExitCode, Problem, message_of
 
 
 def test_a_problem_reads_as_what_why_remedy_where():
@@ -45,3 +45,20 @@ def test_an_error_carries_all_its_problems_and_speaks_with_the_first():
 def test_an_error_without_a_problem_cannot_be_made():
     with pytest.raises(ValueError, match="at least one"):
         AceError()
+
+
+def test_a_problem_cuts_endless_texts_and_writes_half_characters_as_escapes():
+    problem = Problem(code=ErrorCode.USER_CODE, what="a\udcff", why="x" * 10**6, details="begin" + "y" * 10**6 + "end")
+    assert problem.what == "a\\udcff"
+    assert len(problem.why) == TEXT_LIMIT
+    assert len(problem.details) == DETAILS_LIMIT
+    assert problem.details.startswith("begin") and problem.details.endswith("end")
+
+
+def test_the_message_of_an_exception_is_read_even_if_its_text_raises():
+    class OddError(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    assert "cannot be read" in message_of(OddError())
+    assert message_of(ValueError("one\n two")) == "one two"

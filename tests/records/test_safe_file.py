@@ -5,27 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ace_studio.records import safe_file
 from ace_studio.records.safe_file import write_atomically
+from tests.records.failing_calls import fail_call
 
 CALLS = ("write", "fsync", "replace", "open")
-
-
-def _fail_at(monkeypatch: pytest.MonkeyPatch, failing: int) -> list[int]:
-    """Make the failing-th of the calls that a save consists of raise; returns a counter of the calls seen."""
-    seen = [0]
-    for name in CALLS:
-        original = getattr(os, name)
-
-        def call(*args, _original=original, **kwargs):
-            seen[0] += 1
-            if seen[0] == failing:
-                raise OSError(28, "No space left on device")
-            return _original(*args, **kwargs)
-
-        monkeypatch.setattr(os, name, call)
-    return seen
 
 
 def test_content_arrives_and_one_older_generation_is_kept(tmp_path):
@@ -51,14 +38,14 @@ def test_whichever_call_fails_the_old_content_or_the_new_one_is_there_and_no_rub
     path = tmp_path / "a.toml"
     with monkeypatch.context() as count_only:
         path.write_bytes(b"old")
-        seen = _fail_at(count_only, 0)
+        seen = fail_call(count_only, CALLS, 0)
         write_atomically(path, b"new", keep_backup=keep_backup)
         calls = seen[0]
     assert calls >= (6 if keep_backup else 3)
     for failing in range(1, calls + 1):
         path.write_bytes(b"old")
         with monkeypatch.context() as patched:
-            _fail_at(patched, failing)
+            fail_call(patched, CALLS, failing)
             with pytest.raises(OSError, match="No space left"):
                 write_atomically(path, b"new", keep_backup=keep_backup)
         assert path.read_bytes() in ((b"old", b"new") if failing > calls - 2 else (b"old",))
@@ -93,3 +80,31 @@ def test_a_new_file_gets_the_permissions_that_other_programs_give(tmp_path):
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_atomically(Path(tmp_path / "nowhere" / "a"), b"x")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files elsewhere")
+def test_what_is_no_regular_file_is_neither_waited_for_nor_read_without_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for name in ("pipe", "endless"):
+        with pytest.raises(OSError, match="not a regular file"):
+            safe_file.read_plain(tmp_path / name)
+    with pytest.raises(OSError, match="directory"):
+        safe_file.read_plain(tmp_path)
+    (tmp_path / "plain").write_bytes(b"12345")
+    assert safe_file.read_plain(tmp_path / "plain", most=5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        safe_file.read_plain(tmp_path / "plain", most=4)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files elsewhere")
+def test_a_pipe_is_never_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        safe_file.write_atomically(tmp_path / "pipe", b"new")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_values_that_nest_without_end_are_damage_and_no_recursion_error():
+    with pytest.raises(msgspec.DecodeError, match="too deeply"):
+        safe_file.decode_plain(b'{"a":' * 100_000, dict[str, object])

@@ -11,10 +11,13 @@ from ace_studio.records.messages import (
     FixTried,
     JobFailed,
     JobFinished,
+    JobWarned,
     ModelCaptured,
     TraceRequest,
+    WarningFound,
 )
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.results import CaptureReport, Warning
+from ace_studio.session.run_warnings import job_warnings
 from tests.gui.graph_tables import partial_capture
 from tests.session.fake_engine_link import captured, fix_of, lost
 
@@ -69,3 +72,22 @@ def test_a_process_that_dies_while_tracing_is_the_reason_too_and_refused_trust_i
     assert isinstance(engine.sent[-1], TraceRequest)
     opened.apply(JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.UNTRUSTED, what="May it run?"),)))
     assert opened.document.failure is None
+
+
+def test_a_warning_of_a_running_job_is_shown_at_once_and_only_once(opened, engine):
+    silent = Problem(code=ErrorCode.TIMEOUT, what="nothing was reported", remedy="wait, or stop it")
+    opened.jobs.trace()
+    for _ in range(2):
+        opened.apply(JobWarned(job=engine.job, problem=silent))
+    assert opened.document.problems == (silent,)
+    assert opened.document.activity.is_working and opened.document.failure is None
+
+
+def test_a_warning_is_shown_before_the_run_ends_and_not_after_the_next_one_began(opened, engine):
+    leaked = Warning(code="leaked-calibration", what="16 of 16 samples are also evaluated on")
+    opened.jobs.run()
+    opened.apply(WarningFound(job=engine.job, warning=leaked))
+    assert job_warnings(opened.document) == (leaked,) and opened.document.activity.is_working
+    opened.apply(JobFinished(job=engine.job))
+    opened.jobs.run()
+    assert job_warnings(opened.document) == ()

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyEvent,
@@ -16,14 +18,16 @@ from ace_studio.records.messages import (
     LogLine,
     Phase,
     Progress,
+    TargetAtWork,
     TargetFinished,
     TraceRequest,
 )
 from ace_studio.records.recipes.recipe import Goal, ModelChoice
 from ace_studio.records.results import Baseline
 from ace_studio.records.tensors import DimChoice, TensorSpec
-from ace_studio.session.document import EngineState, JobKind, Part
-from ace_studio.session.session import Session
+from ace_studio.session.document import Document, EngineState, JobKind, Part
+from ace_studio.session.kept.settings import Settings
+from ace_studio.session.session import Session, StepTimes
 from tests.session.fake_engine_link import (
     CAPTURE,
     READY,
@@ -108,6 +112,8 @@ def test_a_run_fills_the_table_as_it_goes_and_ends_in_the_history(
     opened.jobs.run(tmp_path / "out")
     job = engine.job
     opened.apply(BaselineMeasured(job=job, fingerprint="f1", baseline=Baseline(size_bytes=5)))
+    opened.apply(TargetAtWork(job=job, target="openvino", index=2))
+    assert opened.document.activity.run == 2
     for index, target in ((2, "openvino"), (0, "eager"), (2, "openvino again"), (0, "inductor")):
         opened.apply(TargetFinished(job=job, fingerprint="f1", index=index, run=target_run(target)))
     assert [run.target for run in opened.document.runs] == ["inductor", "openvino again"]
@@ -153,3 +159,37 @@ def test_log_lines_are_kept_up_to_the_limit(session: Session) -> None:
     for number in range(150):
         session.apply(LogLine(text=str(number)))
     assert session.document.log == tuple(str(number) for number in range(50, 150))
+
+
+def followed(times, clock, job, *, steps=((Phase.LOAD, 1.0), (Phase.CAPTURE, 5.0), (Phase.LOAD, 2.0))):
+    document = Document(folder="/here")
+    for phase, seconds in steps:
+        document = replace(document, steps=times.heard(Progress(job=job, phase=phase), document))
+        clock[0] += seconds
+    return document
+
+
+def test_a_phase_that_comes_twice_is_one_step_and_the_next_job_knows_what_to_expect(tmp_path):
+    clock = [0.0]
+    times = StepTimes(Settings(tmp_path / "s.json"), lambda: clock[0])
+    document = followed(times, clock, "run-1")
+    assert [step.usual_s for step in document.steps] == [None, None]
+    ended = times.ended(document, is_finished=True)
+    assert [(step.phase, step.seconds, step.since_s) for step in ended] == [
+        (Phase.LOAD, 3.0, None),
+        (Phase.CAPTURE, 5.0, None),
+    ]
+    later = followed(times, clock, "run-2", steps=((Phase.LOAD, 1.0),))
+    assert [(step.phase, step.seconds, step.usual_s) for step in later.steps] == [
+        (Phase.LOAD, 0.0, 3.0),
+        (Phase.CAPTURE, None, 5.0),
+    ]
+
+
+def test_progress_within_a_phase_changes_nothing_and_a_cancelled_job_teaches_nothing(tmp_path):
+    clock = [0.0]
+    times = StepTimes(Settings(tmp_path / "s.json"), lambda: clock[0])
+    document = followed(times, clock, "run-1")
+    assert times.heard(Progress(job="run-1", phase=Phase.LOAD, fraction=0.5), document) is document.steps
+    times.ended(document, is_finished=False)
+    assert [step.usual_s for step in followed(times, clock, "run-2").steps] == [None, None]

@@ -8,17 +8,20 @@ from collections.abc import Sequence
 
 import msgspec
 import torch
+from torch import Tensor
 
-from ace_studio.engine.capture.attempts import CaptureAttempts
+from ace_studio.engine.capture.attempts import CaptureAttempts, WholeCapture
 from ace_studio.engine.capture.batch_only import batch_only
 from ace_studio.engine.capture.cache import CaptureCache
 from ace_studio.engine.capture.cache_key import content_digest
 from ace_studio.engine.capture.in_order import capture_in_order
-from ace_studio.engine.capture.reference import run_reference
-from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, LoadedModel
+from ace_studio.engine.capture.reference import EagerReference, run_reference
+from ace_studio.engine.capture.verify import difference, is_varying
+from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport
+from ace_studio.records.tensors import InputFinding, memory_limits
 
 
 def capture_model(
@@ -60,7 +63,10 @@ def capture_model(
     with torch.no_grad():
         attempts = CaptureAttempts(run_reference(loaded.module, examples, recipe, reporter), reporter)
         accepted = capture_in_order(attempts, rungs_done)
-    findings = accepted.findings if held is None else held.explained(accepted.findings)
+        findings = accepted.findings
+        if isinstance(accepted, WholeCapture):
+            findings = with_layouts(findings, attempts.reference, reporter)
+    findings = findings if held is None else held.explained(findings)
     captured = accepted.model(
         table=accepted.table,
         inputs=findings,
@@ -80,7 +86,7 @@ def capture_model(
         inputs=findings,
     )
     report = accepted.described(report)
-    if cache is not None and isinstance(captured, CapturedModel):
+    if cache is not None and captured.is_whole:
         cache.keep(captured, report)
     return captured, report
 
@@ -95,3 +101,66 @@ def capture_fingerprint(loaded: LoadedModel, recipe: Recipe, device: torch.devic
         digest.update(msgspec.json.encode(part, order="deterministic"))
     digest.update(f"{torch.__version__} {device.type}".encode())
     return digest.hexdigest()
+
+
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def with_layouts(
+    findings: Sequence[InputFinding], reference: EagerReference, reporter: Reporter
+) -> tuple[InputFinding, ...]:
+    """The findings, with the memory order of each input for which forward does something else in another order.
+
+    Equal numbers in another order are run once in eager, and once per input if the results differ.
+    """
+    example, eager = reference.tracing, reference.eager
+    leaves = example.tensors()
+    others = [_laid_out_otherwise(leaf) for leaf in leaves]
+    orders = [_memory_order(leaf) for leaf in leaves]
+    movable = [at for at, leaf in enumerate(leaves) if others[at] is not leaf and orders[at]]
+    expected = eager.output(example) if movable else None
+
+    def differs(places: Sequence[int]) -> bool:
+        changed = {id(leaves[at]): others[at] for at in places}
+        result = eager.output_if_accepted(example.map_tensors(lambda leaf: changed.get(id(leaf), leaf)))
+        return result is not None and bool(difference(expected, result))
+
+    if not movable or not differs(movable) or is_varying(eager, example):
+        return tuple(findings)
+    bound = [at for at in movable if differs([at])] or movable
+    if any(_memory_order(one.tensors()[at]) != orders[at] for one in reference.examples for at in bound):
+        return tuple(findings)  # the graph was proven in several orders
+    found = tuple(
+        msgspec.structs.replace(one, memory_order=orders[at]) if at in bound else one for at, one in enumerate(findings)
+    )
+    for limit in memory_limits(found):
+        reporter.warn(
+            "memory-layout",
+            f"forward computes something else when {limit.name} lies in memory in another order; the graph holds for "
+            f"this one: {limit.words}. result.module and the code that opens an artifact refuse other inputs; the "
+            "artifact alone cannot",
+            where=limit.name,
+        )
+    return found
+
+
+def _memory_order(tensor: Tensor) -> tuple[int, ...]:
+    """Dimensions from the slowest to the fastest in memory; empty for a tensor with gaps or overlaps."""
+    if tensor.layout is not torch.strided:
+        return ()
+    straight = tuple(range(tensor.dim()))
+    order = straight if tensor.is_contiguous() else tuple(sorted(straight, key=tensor.stride, reverse=True))
+    return order if tensor.permute(order).is_contiguous() else ()
+
+
+def _laid_out_otherwise(tensor: Tensor) -> Tensor:
+    """Equal numbers in another order of memory; the tensor itself if it has only one."""
+    if tensor.layout is not torch.strided or sum(size > 1 for size in tensor.shape) < 2:
+        return tensor
+    if not tensor.is_contiguous():
+        return tensor.contiguous()
+    last = tensor.contiguous(memory_format=_CHANNELS_LAST.get(tensor.dim(), torch.contiguous_format))
+    if not last.is_contiguous():
+        return last
+    one, other = [dim for dim, size in enumerate(tensor.shape) if size > 1][-2:]
+    return tensor.transpose(one, other).contiguous().transpose(one, other)

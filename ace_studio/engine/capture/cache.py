@@ -25,7 +25,8 @@ from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.cache_key import cache_key, content_digest, file_digest, late_files, own_tensors
 from ace_studio.engine.capture.cache_store import CaptureStore
-from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
+from ace_studio.engine.capture.eager import EagerRun, run_example
+from ace_studio.engine.capture.model_warnings import DATA_WARNINGS, warn_about_results
 from ace_studio.engine.capture.output import captured_output
 from ace_studio.engine.capture.verify import GraphRun, check_example
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
@@ -40,8 +41,6 @@ from ace_studio.records.results import AttemptStatus, CaptureReport
 
 Shapes = tuple[tuple[int, ...], ...]
 """Of every tensor leaf of one example."""
-_DATA_WARNING = "bad-numbers"
-"""The one warning of the eager run that depends on the numbers in the examples."""
 
 
 class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,10 +153,10 @@ class CaptureCache:
 
     def _warn(self, entry: CacheEntry, results: Sequence[Any], *, is_same_content: bool) -> None:
         for one in entry.report.warnings:
-            if is_same_content or one.code != _DATA_WARNING:
+            if is_same_content or one.code not in DATA_WARNINGS:
                 self.reporter.warn(one.code, one.what, where=one.where)
-        if not is_same_content and has_bad_numbers(results):
-            self.reporter.warn(_DATA_WARNING, "The model's own results hold NaN or infinity on the examples")
+        if not is_same_content:
+            warn_about_results(self.loaded.module, results, self.reporter)
 
     # --- keeping ---
 

@@ -143,23 +143,23 @@ class Controls:
         """``module:name`` and treatment of every control."""
         return tuple((control.reference, str(control.choice.treat_as)) for control in self._controls)
 
-    def unused(self) -> Iterator[str]:
-        """Names of the controls that did nothing in any capture method."""
-        for control in self._controls:
-            if not control.used_by:
-                yield f"{control.choice.function} as {control.choice.treat_as}"
+    def unused(self) -> Iterator[CaptureControl]:
+        """The controls that did nothing in any capture method."""
+        return (control.choice for control in self._controls if not control.used_by)
 
-    def idle(self, method: str) -> Iterator[tuple[str, str]]:
-        """Name and cause for every control that did nothing for the graph of a capture method."""
+    def idle(self, method: str) -> Iterator[tuple[CaptureControl, str]]:
+        """Every control that did nothing for the graph of a capture method, and the cause."""
         for control in self._controls:
             if method in control.used_by:
                 continue
-            title = f"{control.choice.function} as {control.choice.treat_as}"
             if method not in control.row.methods:
                 concerned = " and ".join(name for name in sorted(control.row.methods) if name != "partial")
-                yield title, f"it concerns {concerned or 'no capture method here'}, and {method} was taken without it"
+                yield (
+                    control.choice,
+                    f"it concerns {concerned or 'no capture method here'}, and {method} was taken without it",
+                )
             else:
-                yield title, f"the model never reached it while {method} traced"
+                yield control.choice, f"the model never reached it while {method} traced"
 
 
 def _find(choice: CaptureControl, module: nn.Module) -> Control | Problem:

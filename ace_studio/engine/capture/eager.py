@@ -20,8 +20,9 @@ from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.examples.containers import register_containers
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
+from ace_studio.engine.flow.plain_tensors import ALL_KINDS, check_plain
 from ace_studio.engine.user_files import is_user_file
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, is_out_of_memory, message_of
 
 FORWARD_SEED = 20240607
 _PLAIN_TYPES = (bool, int, float, str, Tensor, list, dict, set, tuple, deque, type(None))
@@ -48,6 +49,11 @@ class TypoHint:
 
 
 _TYPOS = (
+    TypoHint(
+        r'missing the required "forward"',
+        "the class has no method of that name",
+        "Define forward(self, ...) in the class; check its name and its indentation.",
+    ),
     TypoHint(
         r"No module named 'transformers\.utils\.fx'|cannot import name 'torchdynamo'",
         "that name is in old texts only; no current release has it",
@@ -252,13 +258,6 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
         result = eager.output(example)
         if register_containers(result):
             result = eager.output(example)
-    except torch.OutOfMemoryError as error:
-        raise AceError.of(
-            ErrorCode.OUT_OF_MEMORY,
-            f"There was not enough memory to run {label}",
-            remedy="Use smaller examples, or another device.",
-            details=_trace_text(error),
-        ) from error
     except Exception as error:  # the user's forward raises anything
         raise forward_error(error, eager.module, example, label=label) from error
     if not tensor_leaves(result):
@@ -268,6 +267,9 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
             why=f"it returned {type(result).__name__}; a graph needs at least one tensor as its result",
             remedy="Return the tensors that the model computes, in a tuple, list or dictionary if there are several.",
         )
+    outputs = [(f"output {at}", leaf) for at, leaf in enumerate(tensor_leaves(result))]
+    owner = f"forward() of {type(eager.module).__name__} returns"
+    check_plain(outputs, owner, code=ErrorCode.USER_CODE, kinds=ALL_KINDS)
     return result
 
 
@@ -275,6 +277,11 @@ def _remedy(message: str, module: nn.Module) -> str:
     """What to do about an input that forward does not take."""
     if _TOO_MANY.search(message):
         return "Give the inputs alone: a loader of (input, label) pairs gives labels too."
+    types = {str(one.dtype)[6:] for one in (*module.parameters(), *module.buffers()) if one.dim() > 1} - {"float32"}
+    if types and ("dtype" in message or "scalar type" in message):
+        return (
+            f"Weights of the model are {' and '.join(sorted(types))}: call .float() on it, or give inputs of that type."
+        )
     entries = sorted({one.num_embeddings for one in module.modules() if isinstance(one, nn.Embedding)})
     if "index out of range" in message and entries:
         listed = " and ".join(f"{count:,}" for count in entries[:3])
@@ -288,8 +295,17 @@ def forward_error(error: Exception, module: nn.Module, example: Example, *, labe
     """The error to show when forward raised on an example."""
     place = find_place(traceback.extract_tb(error.__traceback__), module)
     owner = f"forward() of {place.class_name}"
-    message = _message(error)
+    message = message_of(error, limit=300)
     source = f"; the line reads `{place.source}`" if place.source else ""
+    if is_out_of_memory(error):
+        return AceError.of(
+            ErrorCode.OUT_OF_MEMORY,
+            f"There was not enough memory to run {label}",
+            why=message + source,
+            remedy="Use smaller examples, or another device.",
+            where=place.where,
+            details=_trace_text(error),
+        )
     if _is_bad_input(error, message):
         given = describe(example, forward_parameters(module))
         return AceError.of(
@@ -303,7 +319,7 @@ def forward_error(error: Exception, module: nn.Module, example: Example, *, labe
     typo = next((row for row in _TYPOS if re.search(row.pattern, message)), None)
     return AceError.of(
         ErrorCode.USER_CODE,
-        f"{owner} raised {type(error).__name__} on {label}: {message}",
+        f"{owner} raised {type(error).__name__} on {label}: {message}".removesuffix(": "),
         why=(typo.why if typo else "plain PyTorch raises the same; nothing was traced yet") + source,
         remedy=typo.remedy if typo else "Correct that line; calling the model once in Python shows the same error.",
         where=place.where,
@@ -317,11 +333,6 @@ def _is_bad_input(error: Exception, message: str) -> bool:
     if isinstance(error, TypeError) and frames and not re.search(r"required|unexpected keyword|positional", message):
         return False
     return _BAD_INPUT.search(message) is not None
-
-
-def _message(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text[:300] + (" ..." if len(text) > 300 else "")
 
 
 def _trace_text(error: BaseException) -> str:

@@ -34,8 +34,7 @@ def excludes_only_one(guard: str) -> bool:
     tried on many sizes, which is a good guess and no proof: whoever drops a guard must run the graph there.
     """
     try:
-        tree = ast.parse(guard, mode="eval").body
-        names = sorted(set(_sizes(tree)))
+        names = sorted(set(_sizes(ast.parse(guard, mode="eval").body)))
         if not names or len(names) > _MOST_SIZES:
             return False
         condition = _function_of(guard)
@@ -52,21 +51,24 @@ def excludes_only_one(guard: str) -> bool:
         return False
 
 
-def excludes_an_inner_one(guard: str) -> bool:
-    """Whether a guard says that a size inside the model is not 1: ``((63 + x.size()[3]) // 64) != 1`` does."""
+def is_about_equality(guard: str) -> bool:
+    """Whether a guard only asks whether sizes are equal: ``x.size()[2] // 64 != 1``, ``2*(h // 2) == h and a == b``."""
     try:
         tree = ast.parse(guard, mode="eval").body
     except SyntaxError:
         return False
-    if not (isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], ast.NotEq)):
-        return False
-    sides = [tree.left, tree.comparators[0]]
-    return any(isinstance(side, ast.Constant) and side.value == 1 for side in sides) and bool(_sizes(tree))
+    asked = [op for part in ast.walk(tree) if isinstance(part, ast.Compare) for op in part.ops]
+    return bool(asked and _sizes(tree)) and all(isinstance(op, ast.Eq | ast.NotEq) for op in asked)
 
 
 def fails_at(guard: str, shapes: Mapping[str, Sequence[int]]) -> bool:
     """Whether a guard fails at these shapes, by input name; False if it is about anything else."""
-    sizes = {f"L['{name}'].size()[{dim}]": size for name, shape in shapes.items() for dim, size in enumerate(shape)}
+    sizes = {
+        f"L['{path}].size()[{dim}]": size
+        for at, (name, shape) in enumerate(shapes.items())
+        for path in (f"{name}'", f"flat_args'][{at}")  # a strict export counts its inputs
+        for dim, size in enumerate(shape)
+    }
     try:
         return not holds(guard, sizes)
     except (NotImplementedError, KeyError, ZeroDivisionError):

@@ -14,9 +14,10 @@ from ace_studio.engine.capture.methods import CAPTURE_METHODS
 from ace_studio.engine.capture.partial import PartialCapture, PartialJob
 from ace_studio.engine.capture.places import CodePlace
 from ace_studio.engine.capture.verify import random_ops
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.user_files import user_place
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, CaptureControl
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimVerdict
 
@@ -41,22 +42,38 @@ def capture_in_order(
     for name in settings.rungs:
         if name in given_up:
             attempts.outcomes.append(_with_offer(given_up[name], attempts))
-        elif accepted is not None and not settings.compare_rungs:
-            attempts.note(CaptureAttempt(name=name, status=AttemptStatus.SKIPPED))
+        elif not settings.compare_rungs and (reason := _reason_to_skip(name, attempts, accepted)):
+            attempts.note(CaptureAttempt(name=name, status=AttemptStatus.SKIPPED, reason=reason))
         else:
             method = CAPTURE_METHODS[name]
             found = attempts.try_method(method) if method.capture else _try_subgraphs(name, attempts)
             accepted = accepted or found
     if accepted is None:
-        for title in reference.controls.unused():
-            reporter.warn("idle-control", f"The control {title} did nothing in any capture method")
+        for control in reference.controls.unused():
+            _warn_of_idle(control, " in any capture method", reporter)
         first, *others = _causes(attempts.outcomes)
         raise AceError(msgspec.structs.replace(first, code=ErrorCode.NOT_CAPTURED), *others)
-    for title, why in reference.controls.idle(accepted.rung):
-        reporter.warn("idle-control", f"The control {title} did nothing: {why}")
+    for control, why in reference.controls.idle(accepted.rung):
+        _warn_of_idle(control, f": {why}", reporter)
     if isinstance(accepted, WholeCapture):
         _warn_about_the_graph(accepted, attempts)
     return accepted
+
+
+_MOST_ON_PATHS_S = 30.0
+"""Methods that also trace one path through the code's conditions on sizes are not tried after this long."""
+
+
+def _reason_to_skip(name: str, attempts: CaptureAttempts, accepted: WholeCapture | PartialCapture | None) -> str:
+    """Why a method is not tried, in words; empty if it is."""
+    if accepted is not None:
+        return "an earlier method gave a graph that equals eager"
+    if CAPTURE_METHODS[name].capture is not None and attempts.spent_on_paths_s > _MOST_ON_PATHS_S:
+        return (
+            f"the methods before it traced one path through the code's conditions on sizes for "
+            f"{attempts.spent_on_paths_s:.0f} s, and this one would too; ask to compare all methods to try it"
+        )
+    return ""
 
 
 def _with_offer(outcome: CaptureAttempt, attempts: CaptureAttempts) -> CaptureAttempt:
@@ -69,8 +86,7 @@ def _with_offer(outcome: CaptureAttempt, attempts: CaptureAttempts) -> CaptureAt
 def _try_subgraphs(name: str, attempts: CaptureAttempts) -> PartialCapture | None:
     started = time.monotonic()
     problems = tuple(outcome.error for outcome in attempts.outcomes if outcome.error is not None)
-    job = PartialJob(attempts.reference, attempts.reporter, problems)
-    found = attempts.guarded(name, job.run)
+    found = attempts.guarded(name, PartialJob(attempts.reference, attempts.reporter, problems).run)
     seconds = time.monotonic() - started
     if isinstance(found, Failure):
         attempts.note(msgspec.structs.replace(failed_attempt(name, found), seconds=seconds))
@@ -122,3 +138,8 @@ def _telling(outcome: CaptureAttempt) -> tuple[bool, bool, bool]:
     """Sort key: a comparison with eager tells most, then a known cause, then one with a place."""
     assert outcome.error is not None
     return (outcome.status is not AttemptStatus.WRONG, not outcome.is_explained, not outcome.error.where)
+
+
+def _warn_of_idle(control: CaptureControl, words: str, reporter: Reporter) -> None:
+    what = f"The control {control.function} as {control.treat_as} did nothing{words}"
+    reporter.warn("idle-control", what, where=control.function)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from torch.export import ExportedProgram
 
 from ace_studio.engine.capture import verify
 from ace_studio.engine.capture.findings import GraphInputs
-from ace_studio.engine.capture.guards import excludes_an_inner_one, excludes_only_one, fails_at
+from ace_studio.engine.capture.guards import excludes_only_one, fails_at, is_about_equality
 from ace_studio.engine.capture.reference import EagerReference
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
@@ -34,28 +33,34 @@ class Prover:
     def prove(self, program: ExportedProgram) -> tuple[Example, ...] | verify.Mismatch:
         """Compare the graph with eager, and return the examples at unseen sizes that were run as well.
 
-        A guard that excludes only the size 1 is dropped if the graph equals eager there. So is a guard by which a size
-        inside the model is not 1, if it is 1 in an example: that example proves it.
+        A guard that excludes only the size 1 is dropped if the graph equals eager there. So is a guard that asks
+        whether sizes inside the model are equal (``if up.shape != skip.shape``), if an example has the other answer and
+        the graph is right there too.
         """
-        if not any(self._is_needless(guard) for guard in program_guards(program)):
-            return self._prove(program, must_try_one=False)
-        put_back = drop_guards(program, self._is_needless)
-        result = self._prove(program, must_try_one=True)
-        if isinstance(result, verify.Mismatch):
+        shapes = self._named_shapes(self.reference.examples)
+        for _ in range(_MOST_UNSEEN + 2):
+
+            def is_needless(guard: str, known: Sequence[dict[str, tuple[int, ...]]] = tuple(shapes)) -> bool:
+                return excludes_only_one(guard) or (
+                    is_about_equality(guard) and any(fails_at(guard, one) for one in known)
+                )
+
+            if not any(is_needless(guard) for guard in program_guards(program)):
+                break
+            put_back = drop_guards(program, is_needless)
+            result = self._prove(program, must_try_one=True)
+            if not isinstance(result, verify.Mismatch):
+                return result
             put_back()
-            return self._prove(program, must_try_one=False)
-        return result
+            if result.example is None or not result.by_guard or result.number:
+                break
+            shapes += self._named_shapes([result.example])  # an unseen size asks for the other answer too
+        return self._prove(program, must_try_one=False)
 
-    def _is_needless(self, guard: str) -> bool:
-        if excludes_only_one(guard):
-            return True
-        return excludes_an_inner_one(guard) and any(fails_at(guard, shapes) for shapes in self._shapes)
-
-    @cached_property
-    def _shapes(self) -> list[dict[str, tuple[int, ...]]]:
+    def _named_shapes(self, examples: Sequence[Example]) -> list[dict[str, tuple[int, ...]]]:
         """Input name -> its shape, for every example."""
         names = [one.name for one in self.reference.inputs]
-        return [dict(zip(names, example.shapes(), strict=True)) for example in self.reference.examples]
+        return [dict(zip(names, example.shapes(), strict=True)) for example in examples]
 
     def _prove(self, program: ExportedProgram, *, must_try_one: bool) -> tuple[Example, ...] | verify.Mismatch:
         graph, reference = verify.GraphRun(program), self.reference

@@ -6,20 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import nn
 
 from ace_studio.engine.capture.controls import Controls
-from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
+from ace_studio.engine.capture.eager import EagerRun, run_example
+from ace_studio.engine.capture.model_warnings import warn_about_the_model
 from ace_studio.engine.examples.leaves import describe, forward_parameters, named_leaves
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims, compare_examples, tracing_example, widest_example
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import Recipe
-
-_HALVES = frozenset({torch.float16, torch.bfloat16})
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,13 @@ class EagerReference:
             return None
         return replace(self, tracing=wider, is_grown=True)
 
+    def traced_at(self, example: Example) -> EagerReference | None:
+        """The reference that traces this example, grown where a free size is 1; None if it is traced already."""
+        tracing, is_grown = tracing_example((example,), self.inputs)
+        if tracing.shapes() == self.tracing.shapes() or self.eager.output_if_accepted(tracing) is None:
+            return None
+        return replace(self, tracing=tracing, is_grown=is_grown or not any(one is example for one in self.examples))
+
 
 def run_reference(module: nn.Module, examples: Sequence[Example], recipe: Recipe, reporter: Reporter) -> EagerReference:
     """Run every example eagerly, compare the examples, and choose which one to trace.
@@ -86,7 +91,7 @@ def run_reference(module: nn.Module, examples: Sequence[Example], recipe: Recipe
     tracing, is_grown = tracing_example(examples, inputs)
     if is_grown:
         _check_grown(eager, tracing)
-    _warn_about_the_model(module, examples[0], expected, written, reporter)
+    warn_about_the_model(module, examples, expected, written, reporter)
     return EagerReference(eager, tuple(examples), tuple(expected), inputs, tracing, is_grown, recipe, controls)
 
 
@@ -98,35 +103,7 @@ def _check_grown(eager: EagerRun, tracing: Example) -> None:
         raise AceError.of(
             ErrorCode.BAD_INPUT,
             "No example has all its changing dimensions at 2 or more, and none could be made",
-            why=f"one was grown by repeating content ({shown}), and forward raises on it: {str(error)[:160]}",
+            why=f"one was grown by repeating content ({shown}), and forward raises on it: {message_of(error)}",
             remedy="Add one example in which every dimension that may change is at least 2.",
             where="[inputs]",
         ) from error
-
-
-def _warn_about_the_model(
-    module: nn.Module, example: Example, results: Sequence[Any], written: Sequence[int], reporter: Reporter
-) -> None:
-    """Warn about what runtimes will not repeat; ``written`` are the positions of the tensors that forward changes."""
-    if has_bad_numbers(results):
-        reporter.warn("bad-numbers", "The model's own results hold NaN or infinity on the examples")
-    halves = sorted({str(one.dtype)[6:] for one in module.parameters() if one.dtype in _HALVES and one.is_cpu})
-    if halves:
-        reporter.warn(
-            "half-model",
-            f"Weights of the model are {' and '.join(halves)}: few runtimes take such a graph on a CPU, and fewer "
-            "in 8 bits. Call .float() on the model and give float32 examples; targets have 16-bit arithmetic of "
-            "their own (bf16 and fp16 in the plan)",
-        )
-    leaves = named_leaves(example, forward_parameters(module))
-    for leaf in leaves:
-        if leaf.tensor is None and leaf.value is not None:
-            reporter.warn("fixed-argument", f"Input '{leaf.name}' is fixed at {leaf.value!r:.60} in the graph")
-    training = [name for name, child in module.named_modules() if child.training]
-    if training:
-        shown = ", ".join(f"'{name}'" if name else "the model" for name in training[:5])
-        reporter.warn("still-training", f"In training mode although eval() was called: {shown}")
-    names = [leaf.name for leaf in leaves if leaf.tensor is not None]
-    changed = ", ".join(names[at] for at in written)
-    if changed:
-        reporter.warn("mutates-input", f"forward() writes into its input {changed}; runtimes may not repeat that")

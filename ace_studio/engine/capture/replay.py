@@ -63,9 +63,7 @@ def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims,
     order = {id(tensor): one for tensor, one in zip(example.tensors(), inputs, strict=True)}
 
     def mark(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return None
-        return dict.fromkeys(order[id(leaf)].dynamic_dims(), DYNAMIC)
+        return dict.fromkeys(order[id(leaf)].dynamic_dims(), DYNAMIC) if isinstance(leaf, Tensor) else None
 
     marked: dict[str, Any] = map_opened(bound, mark)
     return marked

@@ -59,8 +59,7 @@ def capture_with_dynamo(
             result = own.call(torch.compile(module, backend=listener, fullgraph=True))
         if listener.graph is None:
             raise NoGraphError("forward computes nothing with tensors")
-        flat = _flat_graph(listener, module, own, result)
-        return export_replay(flat, module, example, inputs)
+        return export_replay(_flat_graph(listener, module, own, result), module, example, inputs)
     finally:
         forget_traces()
 

@@ -17,7 +17,7 @@ from ace_studio.engine.capture.eager import FORWARD_SEED, EagerRun, call_in_turn
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example
 from ace_studio.engine.torch_private.operators import argument_names, is_random
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import ErrorCode, Problem, message_of
 
 _SIZE = re.compile(r"(\w+(?:\[[^\]]*\])*)\.size\(\)\[(\d+)\]")
 TOLERANCES = {
@@ -82,8 +82,7 @@ def _leaf_difference(one: Any, other: Any) -> str:
 
 
 def _largest(one: Tensor, other: Tensor) -> float:
-    gap = (one - other).abs().nan_to_num(nan=float("inf"))
-    return float(gap.max())
+    return float((one - other).abs().nan_to_num(nan=float("inf")).max())
 
 
 def unseen_label(example: Example, module: nn.Module) -> str:
@@ -139,7 +138,7 @@ def check_example(
 
 
 def _refused(error: Exception, example: Example, label: str, number: int) -> Mismatch:
-    message = " ".join(str(error).split())[:200]
+    message = message_of(error, limit=200)
     if "Guard failed" not in message:
         return Mismatch(
             what=f"The captured graph does not accept {label}",

@@ -1,19 +1,23 @@
 """Registers containers that torch takes for one plain value, so that the tensors in them are found.
 
 torch sees into lists, tuples, dictionaries and named tuples by itself. The table below has the other containers that
-models are called with and return: dataclasses, classes of attrs, namespaces, and subclasses of dictionaries.
+models are called with and return: dataclasses, classes of attrs, namespaces, subclasses of dictionaries, and any other
+object whose attributes hold tensors. transformers registers its growing cache itself, when asked to.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
 import types
 from collections import UserDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 
@@ -39,11 +43,29 @@ def register_containers(value: object) -> bool:
     """
     is_new = False
     for leaf in pytree.tree_leaves(value):
+        is_new = _registered_by_library(leaf) or is_new
         kind = next((one for one in _KINDS if one.fits(leaf)), None)
         if kind is not None and type(leaf) not in pytree.SUPPORTED_NODES and _is_remade(leaf, kind):
             _register(type(leaf), kind)
             is_new = True
     return is_new and (register_containers(value) or True)
+
+
+def _registered_by_library(value: object) -> bool:
+    """Have transformers register the class of its growing cache. Whether it did."""
+    cls = type(value)
+    if (
+        cls.__name__ != "DynamicCache"
+        or not cls.__module__.startswith("transformers.")
+        or cls in pytree.SUPPORTED_NODES
+    ):
+        return False
+    with contextlib.suppress(Exception):  # another release, or a package that it needs is broken
+        executorch = importlib.import_module("transformers.integrations.executorch")
+        executorch.register_dynamic_cache_export_support()
+        pytree.tree_flatten(value)  # it refuses layers of other kinds
+        return cls in pytree.SUPPORTED_NODES
+    return False
 
 
 def map_opened(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -73,16 +95,23 @@ def _is_remade(value: Any, kind: _Kind) -> bool:
 
 
 def _register(cls: type, kind: _Kind) -> None:
-    def flatten(value: Any) -> tuple[list[Any], list[Any]]:
-        items = kind.items(value)
-        return list(items.values()), list(items)
+    samples: dict[tuple[Any, ...], dict[Any, Any]] = {}
+    """Names of the items that hold tensors -> the other attributes of an object, which a new one shares."""
 
     def flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
         items = kind.items(value)
+        if kind is _OBJECT:
+            held = {name: item for name, item in items.items() if _holds_tensor(item)}
+            samples[tuple(held)] = {name: item for name, item in items.items() if name not in held}
+            items = held
         return [(kind.key(name), item) for name, item in items.items()], list(items)
 
+    def flatten(value: Any) -> tuple[list[Any], list[Any]]:
+        keyed, names = flatten_with_keys(value)
+        return [item for _, item in keyed], names
+
     def unflatten(values: Any, names: list[Any]) -> Any:
-        return kind.make(cls, dict(zip(names, values, strict=True)))
+        return kind.make(cls, samples.get(tuple(names), {}) | dict(zip(names, values, strict=True)))
 
     pytree.register_pytree_node(
         cls,
@@ -113,6 +142,42 @@ def _from_dict(cls: Any, items: dict[Any, Any]) -> Any:
     return cls(items)
 
 
+def _attributes(value: Any) -> dict[str, Any]:
+    """Those in ``__slots__`` and in ``__dict__``."""
+    slots = [name for cls in type(value).__mro__ for name in _slot_names(cls)]
+    return {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+
+
+def _slot_names(cls: type) -> list[str]:
+    names = cls.__dict__.get("__slots__", ())
+    names = (names,) if isinstance(names, str) else names
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+_NO_CONTAINERS = (Tensor, nn.Module, torch.Generator, type, types.ModuleType, types.FunctionType, types.MethodType)
+
+
+def _is_plain_object(value: Any) -> bool:
+    """Whether it is an object of a class written in Python that holds a tensor somewhere."""
+    if isinstance(value, _NO_CONTAINERS) or type(value).__module__.partition(".")[0] in ("builtins", "torch", "numpy"):
+        return False
+    return _holds_tensor(value)
+
+
+def _holds_tensor(value: Any, depth: int = 4) -> bool:
+    if isinstance(value, Tensor):
+        return True
+    if depth == 0 or isinstance(value, _NO_CONTAINERS):
+        return False
+    is_sequence = isinstance(value, list | tuple | set)
+    items = list(value) if is_sequence else [*dict(value).values()] if isinstance(value, Mapping) else []
+    own = type(value).__module__ != "builtins" and not is_sequence
+    return any(_holds_tensor(one, depth - 1) for one in (*items, *(_attributes(value).values() if own else ())))
+
+
+_OBJECT = _Kind(_is_plain_object, _attributes, _without_init, pytree.GetAttrKey)
+"""Attributes that hold no tensor are no items: they may be anything, and a rebuilt object shares them."""
+
 _KINDS = (
     _Kind(
         lambda value: dataclasses.is_dataclass(value) and not isinstance(value, type),
@@ -133,6 +198,7 @@ _KINDS = (
         _from_dict,
         pytree.MappingKey,
     ),
+    _OBJECT,
 )
 """The first one that fits counts."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 
 from ace_studio.engine.examples.forms import places_of_forward
 from ace_studio.engine.flow import Captured, Example
@@ -16,10 +17,7 @@ _WHERE = "[calibration] inputs"
 def without_labels(examples: Sequence[Example], captured: Captured, reporter: Reporter) -> list[Example]:
     """The examples without what stands behind the inputs and forward has no place for: the labels of a loader."""
     count = len(captured.example.args)
-    takes = places_of_forward(captured.module)
-    alone = [
-        Example(args=one.args[:count]) if not one.kwargs and len(one.args) > takes >= count else one for one in examples
-    ]
+    alone = [inputs_alone(one, captured.example, captured.module) for one in examples]
     if alone != list(examples):
         reporter.warn(
             "calibration-labels",
@@ -28,6 +26,12 @@ def without_labels(examples: Sequence[Example], captured: Captured, reporter: Re
             where=_WHERE,
         )
     return alone
+
+
+def inputs_alone(example: Example, form: Example, module: nn.Module) -> Example:
+    """The example without what stands behind the inputs of ``form`` and forward has no place for."""
+    count, takes = len(form.args), places_of_forward(module)
+    return Example(args=example.args[:count]) if not example.kwargs and len(example.args) > takes >= count else example
 
 
 def that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter) -> list[Example]:

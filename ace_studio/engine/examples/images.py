@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +19,8 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Subset
 
 IMAGE_CHANNELS = (1, 3)
+_BILINEAR = 2
+"""``PIL.Image.Resampling.BILINEAR``; Pillow is optional."""
 _SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
 _PILLOW_LINE = "pip install 'pillow>=10,<14'"
 _MOST_TRACED = 8
@@ -90,13 +94,26 @@ def images_to_trace(
 
 def _image_size(path: Path, where: str) -> tuple[int, int]:
     """Height and width, from the header of the file."""
+    with _opened(path, where) as image:
+        return image.height, image.width
+
+
+@contextmanager
+def _opened(path: Path, where: str) -> Iterator[Any]:
+    """The image of Pillow. Raises: AceError(BAD_FILE) if it, or what the block wants of it, cannot be read."""
     from PIL import Image  # noqa: PLC0415 - optional package
 
     try:
         with Image.open(path) as opened:
-            return opened.height, opened.width
+            yield opened
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise _bad_image(path, error, where) from error
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"{path.name} cannot be read as an image",
+            why=str(error)[:300],
+            remedy="remove it from the folder, or save it again",
+            where=where,
+        ) from error
 
 
 def _image_files(folder: Path, where: str) -> list[Path]:
@@ -155,27 +172,12 @@ def _check_scaling(scaling: ImageScaling, channels: int, where: str) -> None:
 
 def _read_image(path: Path, template: Tensor, where: str) -> Tensor:
     """One image in 0..1, [channels, height, width], at the size of the template."""
-    from PIL import Image  # noqa: PLC0415 - optional package
-
     height, width = template.shape[-2:] if _is_channels_first(template) else template.shape[-3:-1]
-    try:
-        with Image.open(path) as opened:
-            mode = "L" if _channels(template) == 1 else "RGB"
-            image = opened.convert(mode).resize((int(width), int(height)), Image.Resampling.BILINEAR)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise _bad_image(path, error, where) from error
-    pixels = torch.from_numpy(np.array(image, dtype=np.float32)) / 255.0
+    with _opened(path, where) as opened:
+        image = opened.convert("L" if _channels(template) == 1 else "RGB")
+        resized = image.resize((int(width), int(height)), _BILINEAR)
+    pixels = torch.from_numpy(np.array(resized, dtype=np.float32)) / 255.0
     return pixels.unsqueeze(0) if pixels.dim() == 2 else pixels.permute(2, 0, 1)
-
-
-def _bad_image(path: Path, error: Exception, where: str) -> AceError:
-    return AceError.of(
-        ErrorCode.BAD_FILE,
-        f"{path.name} cannot be read as an image",
-        why=str(error)[:300],
-        remedy="remove it from the folder, or save it again",
-        where=where,
-    )
 
 
 def _scaled(pixels: Tensor, scaling: ImageScaling) -> Tensor:

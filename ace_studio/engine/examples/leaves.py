@@ -65,7 +65,7 @@ def structure(example: Example) -> pytree.TreeSpec:
 
 
 def _name(path: Sequence[Any], parameters: Parameters) -> str:
-    keys = _keys(path)
+    keys = path_keys(path)
     if keys[0] == "1":
         return ".".join(keys[1:])
     position = int(keys[1])
@@ -78,7 +78,7 @@ def _name(path: Sequence[Any], parameters: Parameters) -> str:
 def tensor_paths(value: object) -> list[tuple[str, Tensor]]:
     """Name and tensor of every tensor leaf of a result, in pytree order. A lone tensor is called ``0``."""
     found, _ = pytree.tree_flatten_with_path(value)
-    return [(".".join(_keys(path)) or "0", leaf) for path, leaf in found if isinstance(leaf, Tensor)]
+    return [(".".join(path_keys(path)) or "0", leaf) for path, leaf in found if isinstance(leaf, Tensor)]
 
 
 def positions_below(paths: Sequence[str], path: str) -> list[int]:
@@ -86,7 +86,7 @@ def positions_below(paths: Sequence[str], path: str) -> list[int]:
     return [index for index, one in enumerate(paths) if one == path or one.startswith(path + ".")]
 
 
-def _keys(path: Sequence[Any]) -> list[str]:
+def path_keys(path: Sequence[Any]) -> list[str]:
     """The keys, indices and field names of a path into containers."""
     return [str(_key(part)) for part in path]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -10,7 +11,8 @@ from torch import Tensor
 
 from ace_studio.engine.examples.containers import register_containers
 from ace_studio.engine.flow import Example
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, message_of
+from ace_studio.records.recipes.recipe import LimitsChoice
 
 _FORMS = "an example is a tuple (arguments), a dict (keyword arguments) or one tensor"
 PAIR_FORMS = "each is (inputs, labels); the inputs are a tensor, a tuple (arguments) or a dict (keyword arguments)"
@@ -32,14 +34,14 @@ def read_examples(
     Raises: AceError(USER_CODE) if the function raises; AceError(BAD_INPUT) if what it returns is no list of examples;
         AceError(NO_DATA) if it gives none.
     """
-    values = list(itertools.islice(read_values(function, role=role, where=where), limit))
+    values = list(itertools.islice(values_given_by(function, role=role, where=where), limit))
     if not values:
         what = f"The {role} function {getattr(function, '__name__', role)}() gave no examples"
         raise AceError.of(ErrorCode.NO_DATA, what, remedy=remedy, where=where)
     return prepared(Example.of(value) for value in values)
 
 
-def read_values(
+def values_given_by(
     function: Callable[[], Iterable[object]], *, role: str, where: str, forms: str = _FORMS
 ) -> Iterator[object]:
     """The values of a user's function as they are, each read when it is used.
@@ -54,13 +56,15 @@ def read_values(
     """
     name = getattr(function, "__name__", role)
     try:
-        yield from _listed(function(), where, forms)
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else where
+        yield from _counted(_listed(function(), where, forms), f"The {role} function {name}()", place)
     except AceError:  # it says the user's line already
         raise
     except Exception as error:  # the user's code raises anything
         raise AceError.of(
             ErrorCode.USER_CODE,
-            f"The {role} function {name}() raised {type(error).__name__}: {str(error)[:300]}",
+            f"The {role} function {name}() raised {type(error).__name__}: {message_of(error)}",
             why="it is called without arguments and must return an iterable",
             remedy=f"Correct it; {forms}.",
             where=where,
@@ -80,6 +84,29 @@ def prepared(examples: Iterable[Example]) -> tuple[Example, ...]:
     found = tuple(examples)
     register_containers([(one.args, dict(one.kwargs)) for one in found])
     return found
+
+
+_most_examples = LimitsChoice().examples
+"""Of the running job; a process has one at a time."""
+
+
+def limit_examples(most: int) -> None:
+    """Set how many examples each source of the running job may give."""
+    global _most_examples  # noqa: PLW0603 - data are read far below the recipe
+    _most_examples = most
+
+
+def _counted(values: Iterable[object], what: str, where: str) -> Iterator[object]:
+    for count, value in enumerate(values, start=1):
+        if count > _most_examples:
+            raise AceError.of(
+                ErrorCode.BAD_INPUT,
+                f"{what} gave more than {_most_examples:,} examples",
+                why="it may never end, and [limits] examples is that number",
+                remedy="Let it give fewer, or raise [limits] examples.",
+                where=where,
+            )
+        yield value
 
 
 def _listed(value: object, where: str, forms: str) -> Iterable[object]:

@@ -124,7 +124,7 @@ def run_child(
 
 
 def _carry_out(folder: Path, reporter: Reporter) -> None:
-    command = fresh_python("ace_studio.engine.verify_child", str(folder))
+    command = fresh_python("ace_studio.engine.verify_child", "verify", str(folder))
     with (folder / LOG_NAME).open("w", encoding="utf-8") as log:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         try:

@@ -18,6 +18,7 @@ from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.records.safe_file import native_stream
 
 
 def verify_subgraphs(
@@ -79,7 +80,8 @@ def _written(module: nn.Module, folder: Path) -> ModelSource:
     if "__main__" in homes or any("<locals>" in type(child).__qualname__ for child in module.modules()):
         raise CannotLeaveError("the model's class is defined in the running script, and no other process has it")
     try:
-        torch.save(module, folder / "model.pt")
+        with native_stream(folder / "model.pt") as stream:
+            torch.save(module, stream)
     except Exception as error:  # the user's classes raise anything when they are pickled
         raise CannotLeaveError("the model cannot be written to a file") from error
     return ModelSource(recipe=Recipe(model=ModelChoice(source="model.pt")), folder=str(folder))

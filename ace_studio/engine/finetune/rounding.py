@@ -8,7 +8,8 @@ Source: Jacob et al. 2018, arXiv:1712.05877, section 3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,22 +62,16 @@ def input_ranges(
     """The smallest and the largest input of every layer over the examples; layers that are not called are left out."""
     ranges: dict[str, tuple[Tensor, Tensor]] = {}
 
-    def watcher(path: str) -> Any:
-        def watch(_: nn.Module, args: tuple[Any, ...]) -> None:
-            low, high = args[0].detach().float().aminmax()
-            before = ranges.get(path, (low, high))
-            ranges[path] = (torch.minimum(low, before[0]), torch.maximum(high, before[1]))
+    def watch(path: str, _: nn.Module, args: tuple[Any, ...]) -> None:
+        low, high = args[0].detach().float().aminmax()
+        before = ranges.get(path, (low, high))
+        ranges[path] = (torch.minimum(low, before[0]), torch.maximum(high, before[1]))
 
-        return watch
-
-    handles = [layer.register_forward_pre_hook(watcher(path)) for path, layer in layers.items()]
-    try:
-        with torch.no_grad():
-            for example in examples:
-                example.copied().call(module)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        for path, layer in layers.items():
+            hooks.enter_context(layer.register_forward_pre_hook(partial(watch, path)))
+        for example in examples:
+            example.copied().call(module)
     return ranges
 
 
@@ -85,50 +80,35 @@ class Rounding:
 
     def __init__(self, module: nn.Module, layers: Mapping[str, nn.Module], *, per_channel: bool = True) -> None:
         self._module = module
-        self._layers = layers
+        self.layers = layers
         self._per_channel = per_channel
         self._grids: dict[str, AffineGrid] = {}
 
-    @property
-    def layer_count(self) -> int:
-        """How many layers are rounded."""
-        return len(self._layers)
-
     def calibrate(self, examples: Sequence[Example]) -> None:
         """Find the ranges of the inputs anew; the targets will do so after training as well."""
-        ranges = input_ranges(self._module, self._layers, examples)
+        ranges = input_ranges(self._module, self.layers, examples)
         self._grids = {path: affine_grid(low, high, bits=8) for path, (low, high) in ranges.items()}
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Round weights and inputs; afterwards the layers are as they were, but for what training did."""
-        handles = [
-            layer.register_forward_pre_hook(_round_input(self._grids[path]))
-            for path, layer in self._layers.items()
-            if path in self._grids
-        ]
-        for layer in self._layers.values():
-            parametrize.register_parametrization(layer, "weight", RoundedWeight(per_channel=self._per_channel))
-        try:
+        with ExitStack() as hooks:
+            for path, grid in self._grids.items():
+                hooks.enter_context(self.layers[path].register_forward_pre_hook(partial(_round_input, grid)))
+            for layer in self.layers.values():
+                parametrize.register_parametrization(layer, "weight", RoundedWeight(per_channel=self._per_channel))
+                hooks.callback(_unrounded, layer)
             yield
-        finally:
-            for layer in self._layers.values():
-                parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
-                _put_behind(layer, "bias")
-            for handle in handles:
-                handle.remove()
 
 
-def _put_behind(layer: nn.Module, name: str) -> None:
-    """Restore the order of parameters, in which the weight came before the bias."""
+def _unrounded(layer: nn.Module) -> None:
+    """Store the weight plainly again, in front of the bias, as it was."""
+    parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
     if layer.get_parameter("weight") is not next(layer.parameters(recurse=False)):
-        parameter = getattr(layer, name)
-        delattr(layer, name)
-        layer.register_parameter(name, parameter)
+        bias = layer.get_parameter("bias")
+        del layer.bias
+        layer.register_parameter("bias", bias)
 
 
-def _round_input(grid: AffineGrid) -> Any:
-    def hook(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (straight_through(args[0], grid), *args[1:])
-
-    return hook
+def _round_input(grid: AffineGrid, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (straight_through(args[0], grid), *args[1:])

@@ -14,14 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.finetune import judging
 from ace_studio.engine.finetune.rounding import ROUNDED, Rounding
-from ace_studio.engine.metrics.loss import differentiable_loss
+from ace_studio.engine.flow import Example, pooled_outputs, tensor_leaves
+from ace_studio.engine.metrics.loss import differentiable_loss, scalar_loss
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import FinetuneChoice, FinetuneMethod
-from ace_studio.records.results.finetuning import FinetuneEpoch, FinetuneReport
+from ace_studio.records.results.finetuning import HELD_OUT_SQNR, FinetuneEpoch, FinetuneReport
 
 CALIBRATION_BATCHES = 32
 """At most so many batches are run to find the ranges of inputs."""
@@ -38,10 +39,10 @@ class FinetuneJob:
     teacher: nn.Module
     """The model as it was given."""
     choice: FinetuneChoice
-    batches: Sequence[judging.Batch]
+    batches: Sequence[Batch]
     """On the module's device."""
     reporter: Reporter
-    loss: judging.Loss | None = None
+    loss: Loss | None = None
     masks: Mapping[str, Tensor] = field(default_factory=dict)
     """Name of a parameter -> what of it was not pruned; the rest stays zero."""
     metric: Callable[[Callable[..., Any]], float] | None = None
@@ -130,15 +131,13 @@ class _Training:
                 return total / (index + 1)
         return total / len(batches)
 
-    def _step(self, batch: judging.Batch, optimizer: Any) -> float:
+    def _step(self, batch: Batch, optimizer: Any) -> float:
         example, label = batch
-        wanted = None if self._job.loss is not None else judging.teacher_outputs(self._job.teacher, example)
+        wanted = None if self._job.loss is not None else teacher_outputs(self._job.teacher, example)
         optimizer.zero_grad(set_to_none=True)
         with torch.enable_grad(), self._rounded():
             outputs = example.copied().call(self._module)
-            value = (
-                judging.relative_error(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
-            )
+            value = relative_error(outputs, wanted) if self._job.loss is None else self._job.loss(outputs, label)
             differentiable_loss(value).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():
@@ -204,13 +203,13 @@ class _Training:
             history=tuple(self._history),
             examples=len(self._train),
             held_out=len(self._held_out),
-            layers=self._rounding.layer_count if self._rounding is not None else 0,
+            layers=len(self._rounding.layers) if self._rounding is not None else 0,
             stopped=self._stopped,
             seconds=round(time.monotonic() - self._started, 3),
         )
 
 
-def _split(job: FinetuneJob) -> tuple[list[judging.Batch], list[judging.Batch]]:
+def _split(job: FinetuneJob) -> tuple[list[Batch], list[Batch]]:
     """Batches to train on and batches to judge by; with a metric of the user's all are trained on."""
     if job.metric is not None and job.batches:
         return list(job.batches), []
@@ -228,12 +227,12 @@ def _split(job: FinetuneJob) -> tuple[list[judging.Batch], list[judging.Batch]]:
     return order[count:], order[:count]
 
 
-def _scorer_of(job: FinetuneJob, held_out: Sequence[judging.Batch]) -> judging.Scorer:
+def _scorer_of(job: FinetuneJob, held_out: Sequence[Batch]) -> Scorer:
     if job.metric is not None:
-        return judging.metric_scorer(job.metric, higher_is_better=job.higher_is_better)
+        return Scorer("metric", job.higher_is_better, job.metric)
     if job.loss is not None:
-        return judging.loss_scorer(held_out, job.loss)
-    return judging.fidelity_scorer(held_out, job.teacher)
+        return loss_scorer(held_out, job.loss)
+    return fidelity_scorer(held_out, job.teacher)
 
 
 def _trainable(module: nn.Module) -> list[nn.Parameter]:
@@ -253,3 +252,61 @@ def _trainable(module: nn.Module) -> list[nn.Parameter]:
 
 def _copied_state(module: nn.Module) -> dict[str, Any]:
     return {name: value.clone() if isinstance(value, Tensor) else value for name, value in module.state_dict().items()}
+
+
+Batch = tuple[Example, Any]
+"""Inputs and label; the label is None where there is none."""
+Loss = Callable[[Any, Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Gives a model its score."""
+
+    name: str
+    higher_is_better: bool
+    score: Callable[[nn.Module], float]
+
+    def is_better(self, one: float, other: float) -> bool:
+        """Whether ``one`` beats ``other``; NaN beats nothing."""
+        return one > other if self.higher_is_better else one < other
+
+
+def fidelity_scorer(batches: Sequence[Batch], teacher: nn.Module) -> Scorer:
+    """By SQNR against the teacher over held-out batches, the worst output's, dB."""
+    references = [tensor_leaves(teacher_outputs(teacher, example)) for example, _ in batches]
+
+    def score(module: nn.Module) -> float:
+        given = [tensor_leaves(teacher_outputs(module, example)) for example, _ in batches]
+        return measured_sqnr_db(pooled_outputs(references), pooled_outputs(given))
+
+    return Scorer(HELD_OUT_SQNR, True, score)
+
+
+def loss_scorer(batches: Sequence[Batch], loss: Loss) -> Scorer:
+    """By the user's loss over held-out batches."""
+
+    def score(module: nn.Module) -> float:
+        values = [loss(teacher_outputs(module, example), label) for example, label in batches]
+        return sum(float(scalar_loss(value)) for value in values) / len(values)
+
+    return Scorer("held-out loss", False, score)
+
+
+def teacher_outputs(module: nn.Module, example: Example) -> Any:
+    """Outputs of the module, without gradients."""
+    with torch.no_grad():
+        return example.copied().call(module)
+
+
+def relative_error(outputs: object, wanted: object) -> Tensor:
+    """Energy of the error over the energy of what is wanted, summed over the floating-point outputs.
+
+    What training lowers is what SQNR counts: ``-10 log10`` of it is the SQNR of a single output, dB.
+    """
+    total = torch.zeros(())
+    for one, other in zip(tensor_leaves(outputs), tensor_leaves(wanted), strict=True):
+        if one.is_floating_point():
+            scale = other.float().square().sum().clamp(min=1e-12)
+            total = total.to(one.device) + (one.float() - other.float()).square().sum() / scale
+    return total

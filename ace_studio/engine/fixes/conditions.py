@@ -32,8 +32,7 @@ def condition_text(test: ast.expr, text: Text, made: Mapping[str, ast.expr]) -> 
         case ast.Compare(left=left, ops=ops, comparators=others) if len(ops) > 1 and all(
             type(op) in _SIGNS for op in ops
         ):
-            sides = [left, *others]
-            pairs = zip(sides, ops, others, strict=False)
+            pairs = zip([left, *others], ops, others, strict=False)
             return " & ".join(
                 f"({_tensor_text(one, text, made)} {_SIGNS[type(op)]} {_tensor_text(other, text, made)})"
                 for one, op, other in pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import nn
@@ -20,6 +20,12 @@ from ace_studio.records.tensors import InputFinding
 class Captured(ABC):
     """What every capture has, whole or in subgraphs; its outputs equal those of eager."""
 
+    is_whole: ClassVar[bool]
+    """Whether it is one graph; if not, the model's own Python runs between its subgraphs."""
+    has_eager_ops: ClassVar[bool] = True
+    """Whether its ops can be run, differentiated and timed one by one in torch."""
+    improvement_problem: ClassVar[str] = ""
+    """Why its weights cannot be improved; empty if they can."""
     table: GraphTable
     inputs: tuple[InputFinding, ...]
     """One per tensor leaf of `example`, in the order of `Example.tensors`."""
@@ -46,16 +52,6 @@ class Captured(ABC):
             for found in self.inputs
         ]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is one graph; if not, the model's own Python runs between its subgraphs."""
-        return True
-
-    @property
-    def has_eager_ops(self) -> bool:
-        """Whether its ops can be run, differentiated and timed one by one in torch."""
-        return True
-
     @abstractmethod
     def graphs(self) -> Sequence[Graph]:
         """Its graph, or those of its subgraphs."""
@@ -65,16 +61,12 @@ class Captured(ABC):
     def torch_graph(self) -> CapturedModel | None:
         """The one graph that can be simulated and given other weights; None if there is none."""
 
-    @property
-    @abstractmethod
-    def improvement_problem(self) -> str:
-        """Why its weights cannot be improved; empty if they can."""
-
 
 @dataclass(kw_only=True)
 class CapturedModel(Captured):
     """A capture of the whole graph: ``table.op_id[row]`` is the name of the node in ``program.graph``, in order."""
 
+    is_whole: ClassVar[Literal[True]] = True
     program: torch.export.ExportedProgram
 
     def graphs(self) -> Sequence[Graph]:
@@ -86,30 +78,18 @@ class CapturedModel(Captured):
         """Itself."""
         return self
 
-    @property
-    def improvement_problem(self) -> str:
-        """None."""
-        return ""
-
 
 @dataclass(kw_only=True)
 class CapturedFile(CapturedModel):
     """The graph of an ONNX file; its program only records how a call looks."""
 
-    @property
-    def has_eager_ops(self) -> bool:
-        """The runtime of the file executes them."""
-        return False
+    has_eager_ops = False
+    improvement_problem = "the targets take this file as it is, and its weights are not torch's"
 
     @property
     def torch_graph(self) -> CapturedModel | None:
         """None: the graph is ONNX's."""
         return None
-
-    @property
-    def improvement_problem(self) -> str:
-        """The weights are in the file."""
-        return "the targets take this file as it is, and its weights are not torch's"
 
 
 class Graph(NamedTuple):
@@ -141,14 +121,11 @@ class Subgraph:
 class PartialModel(Captured):
     """A capture in subgraphs, with the model's own Python between them."""
 
+    is_whole: ClassVar[Literal[False]] = False
+    improvement_problem = "the model was captured in subgraphs, and a method looks across a whole graph"
     subgraphs: tuple[Subgraph, ...]
     controls: tuple[tuple[str, str], ...] = ()
     """Function (``module:name``) and mark of the controls that the subgraphs were found with."""
-
-    @property
-    def is_whole(self) -> bool:
-        """No."""
-        return False
 
     def graphs(self) -> Sequence[Graph]:
         """Those of the subgraphs, in order."""
@@ -158,11 +135,6 @@ class PartialModel(Captured):
     def torch_graph(self) -> CapturedModel | None:
         """None: there are several."""
         return None
-
-    @property
-    def improvement_problem(self) -> str:
-        """A method looks across a whole graph."""
-        return "the model was captured in subgraphs, and a method looks across a whole graph"
 
 
 AnyCapture = CapturedModel | PartialModel

@@ -22,7 +22,7 @@ from ace_studio.engine.improve.job import HIGH, ImproveJob
 from ace_studio.engine.improve.smoothquant import smoothquant
 from ace_studio.engine.improve.weights import NoChange, WeightChange, changed_ops, with_changed_weights
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB
+from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB, split_examples
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import READS, Int8Style
 from ace_studio.records.messages import Phase
@@ -78,7 +78,7 @@ def improve(
     problem = _problem(plan, examples)
     if problem:
         return Improved(reports=tuple(_not_applied(method, precision, problem) for method in methods))
-    work, held = _split(examples[:MOST_EXAMPLES])
+    work, held = split_examples(examples[:MOST_EXAMPLES])
     job = ImproveJob(captured, plan, work, ranges, reporter, style)
     changes: list[WeightChange] = []
     reports: list[Improvement] = []
@@ -105,15 +105,6 @@ def _problem(plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> str:
 
 def _not_applied(method: ImproveMethod, precision: str, reason: str, *, before: float | None = None) -> Improvement:
     return Improvement(method=str(method), precision=precision, before_db=before, reason=reason)
-
-
-def _split(examples: Sequence[Sequence[Tensor]]) -> tuple[list[Sequence[Tensor]], list[Sequence[Tensor]]]:
-    """Every fourth example is held out; of two or three, the last."""
-    held = [index for index in range(len(examples)) if index % 4 == 3] or [len(examples) - 1]
-    return (
-        [example for index, example in enumerate(examples) if index not in held],
-        [examples[index] for index in held],
-    )
 
 
 def _try(

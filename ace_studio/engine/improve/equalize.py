@@ -96,8 +96,7 @@ def equalize(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoC
 
     Source: Nagel et al. 2019, arXiv:1906.04721, section 4.1; Xiao et al. 2022, arXiv:2211.10438, for the second way.
     """
-    pairs = find_pairs(WeightEditor(job.captured, changes))
-    if not pairs:
+    if not find_pairs(WeightEditor(job.captured, changes)):
         return NoChange("no two layers have only ReLU, pooling and the like between them")
     references = job.references(job.work)
     tried = [_by_weights(job, changes), *(_by_activations(job, changes, strength) for strength in _STRENGTHS)]
@@ -117,8 +116,7 @@ def _by_weights(job: ImproveJob, changes: list[WeightChange]) -> WeightChange:
 
 def _by_activations(job: ImproveJob, changes: list[WeightChange], strength: float) -> WeightChange:
     editor = WeightEditor(job.captured, changes)
-    pairs = find_pairs(editor)
-    inputs = {pair.second.node.args[pair.second.role.data]: pair for pair in pairs}
+    inputs = {pair.second.node.args[pair.second.role.data]: pair for pair in find_pairs(editor)}
     names = {node.name: pair for node, pair in inputs.items() if isinstance(node, fx.Node)}
     largest: dict[str, Tensor] = {}
 

@@ -37,7 +37,7 @@ def gptq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChang
         for site in editor.sites
         if job.plan.precision_of(site.op_id) in _BITS
         and str(site.node.target) in LINEAR_OPS
-        and _rows(editor, site).shape[1] <= WIDEST
+        and editor.rows(site).shape[1] <= WIDEST
     ]
     if not sites:
         return NoChange("no linear layer is planned at int8-weight or int4-weight")
@@ -51,15 +51,10 @@ def gptq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChang
     return editor.change(ImproveMethod.GPTQ, is_exact=False)
 
 
-def _rows(editor: WeightEditor, site: Site) -> Tensor:
-    weight = editor.tensor(site.weight)
-    return weight if site.role.channel_axis == 0 else weight.t()
-
-
 def _round_site(job: ImproveJob, editor: WeightEditor, site: Site, products: Tensor) -> None:
     bits = _BITS[job.plan.precision_of(site.op_id)]
     group_size = job.plan.scheme_of(site.op_id).group_size
-    rounded = gptq_rows(_rows(editor, site), products, bits=bits, group_size=group_size)
+    rounded = gptq_rows(editor.rows(site), products, bits=bits, group_size=group_size)
     value = rounded if site.role.channel_axis == 0 else rounded.t().contiguous()
     editor.set(site.weight, value, owner=site.op_id)
 
@@ -76,7 +71,7 @@ def _batches(editor: WeightEditor, sites: Sequence[Site]) -> Iterator[list[Site]
     batch: list[Site] = []
     held: dict[str, int] = {}
     for site in sites:
-        size = 8 * _rows(editor, site).shape[1] ** 2
+        size = 8 * editor.rows(site).shape[1] ** 2
         if batch and _source(site) not in held and sum(held.values()) + size > PRODUCT_BYTES:
             yield batch
             batch, held = [], {}

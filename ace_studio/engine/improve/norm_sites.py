@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.improve.weights import Site, WeightEditor
@@ -32,16 +33,7 @@ class NormSite:
 
     def input_size(self, editor: WeightEditor) -> Tensor:
         """Largest magnitude of the readers' weights per input, [C]."""
-        sizes = [_inputs_first(editor, reader).abs().amax(1) for reader in self.readers]
-        largest = sizes[0]
-        for size in sizes[1:]:
-            largest = largest.maximum(size)
-        return largest
-
-
-def _inputs_first(editor: WeightEditor, site: Site) -> Tensor:
-    weight = editor.tensor(site.weight)
-    return weight.t() if site.role.channel_axis == 0 else weight
+        return torch.stack([editor.rows(reader).abs().amax(0) for reader in self.readers]).amax(0)
 
 
 def find_norm_sites(editor: WeightEditor) -> list[NormSite]:

@@ -23,8 +23,7 @@ def smoothquant(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | 
     """
     if not job.plan.precisions & {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8}:
         return NoChange("the plan leaves activations in float")
-    editor = WeightEditor(job.captured, changes)
-    sites = find_norm_sites(editor)
+    sites = find_norm_sites(WeightEditor(job.captured, changes))
     if not sites:
         return NoChange("no norm is read by linear layers only")
     largest: dict[str, Tensor] = {}

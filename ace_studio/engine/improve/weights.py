@@ -97,6 +97,11 @@ class WeightEditor:
             found = getattr(self.graph_module.get_submodule(owner), leaf)
         return found.detach()
 
+    def rows(self, site: Site) -> Tensor:
+        """The weight of a linear layer, [outputs, inputs]."""
+        weight = self.tensor(site.weight)
+        return weight if site.role.channel_axis == 0 else weight.t()
+
     def set(self, name: str, value: Tensor, *, owner: str = "") -> None:
         """Give a stored tensor a new value of the same shape. Raises: ValueError if it is not finite or misshapen."""
         before = self.tensor(name)

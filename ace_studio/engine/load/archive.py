@@ -75,6 +75,8 @@ def open_archive(path: Path) -> Archive:
     try:
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
+        if infos and min(info.header_offset for info in infos) > 0:
+            raise zipfile.BadZipFile("the table of contents is that of an archive inside of it")
     except DAMAGE as error:
         raise bad_file(
             path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,11 +17,13 @@ from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.callables import CallableReference, describe_value
 from ace_studio.engine.load.exported import examples_of_program
-from ace_studio.engine.load.huggingface import looks_like_huggingface
+from ace_studio.engine.load.huggingface import looks_like_huggingface, read_folder
+from ace_studio.engine.load.huggingface.folder import CONFIG
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.refused import opening
 from ace_studio.engine.load.roles import loads_weights
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
-from ace_studio.engine.load.tensors import WRAPPINGS, find_state_dicts, read_state_dicts
+from ace_studio.engine.load.tensors import WRAPPINGS, check_holds_tensors_only, find_state_dicts, read_state_dicts
 from ace_studio.engine.load.torchscript.program import with_parts_written
 from ace_studio.engine.load.weights import load_weights
 from ace_studio.records.errors import AceError, ErrorCode
@@ -49,6 +52,7 @@ def build_from_entry(job: LoadJob) -> OpenedModel:
 def build_from_weights(job: LoadJob) -> OpenedModel:
     """Call the factory and load the source's weights into its module."""
     if job.entry is None:
+        check_holds_tensors_only(job.path)
         remedy = "name the function that makes the module: entry = 'model.py:make_model'"
         if looks_like_huggingface(job.path.parent):
             remedy = f"open its folder, {job.path.parent.name}: that is a Hugging Face model; or {remedy}"
@@ -90,13 +94,17 @@ def build_from_pickle(job: LoadJob) -> OpenedModel:
 def build_from_exported_program(job: LoadJob) -> OpenedModel:
     """Open an exported program; the inputs that it was exported with become examples."""
     open_archive(job.path).check_content()
-    with job.library.user.guard(f"Opening {job.path.name}"):
-        program = torch.export.load(job.content)
-        return _from_program(program)
+    with job.library.user.guard(f"Opening {job.path.name}"), opening(job.path):
+        return _from_program(torch.export.load(job.content))
 
 
 def refuse_folder(job: LoadJob) -> OpenedModel:
-    """Refuse a folder that is no Hugging Face model. Raises: AceError(UNSUPPORTED)."""
+    """Refuse a folder that is no Hugging Face model.
+
+    Raises: AceError(BAD_FILE) if its configuration is damaged; AceError(UNSUPPORTED) if it has none.
+    """
+    if os.path.lexists(job.path / CONFIG):
+        read_folder(job.path)
     raise AceError.of(
         ErrorCode.UNSUPPORTED,
         f"{job.path.name} is a folder; folders cannot be opened as a model yet",

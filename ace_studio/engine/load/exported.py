@@ -71,7 +71,7 @@ def input_notes(content: bytes) -> tuple[str, ...]:
     """
     try:
         return _notes_of(msgspec.json.decode(content))
-    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError, AttributeError):
         return ()  # another release of torch writes it differently; the program itself tells when it is opened
 
 

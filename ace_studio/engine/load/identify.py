@@ -32,7 +32,7 @@ def identify(path: Path) -> str:
         return "pickle-module" if unsafe_globals_of_file(path) else "state-dict"
     if path.suffix == ".safetensors":
         return "safetensors"
-    if path.suffix in (".py", ".pyw") and sniff.is_text(head):
+    if path.suffix in (".py", ".pyw") and sniff.is_text(head.decode("latin-1").encode()):
         return "python"
     if looks_like_onnx(path, head):
         return "onnx"

@@ -20,7 +20,7 @@ from ace_studio.engine.load.huggingface import (
 )
 from ace_studio.engine.load.imports_beside import files_of_module, imports_beside
 from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
-from ace_studio.engine.load.named.fits import fitting_models, summary_of
+from ace_studio.engine.load.named.fits import fitting_models, weights_summary
 from ace_studio.engine.load.named.loader import build_named, describe_named
 from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
 from ace_studio.engine.load.roles import loads_weights
@@ -103,10 +103,10 @@ def _describe_state_dict(path: Path) -> Description:
 
 def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tuple[str, ...]) -> Description:
     if looks_like_huggingface(path.parent):
-        return Description(tensors=tensors, notes=(*summary_of(tensors), *notes), code=(str(path.parent),))
+        return Description(tensors=tensors, notes=(*weights_summary(tensors), *notes), code=(str(path.parent),))
     return Description(
         tensors=tensors,
-        notes=(*summary_of(tensors), *notes),
+        notes=(*weights_summary(tensors), *notes),
         code=tuple(map(str, code_beside(path, tensors))),
         fits=fitting_models(tensors),
     )
@@ -133,7 +133,8 @@ def _describe_pickle(path: Path) -> Description:
 def _describe_torchscript(path: Path) -> Description:
     archive = open_archive(path)
     code = sorted(name for name in archive.members if "/code/" in name and name.endswith(".py"))
-    return Description(would_run=tuple(f"compiles and runs {name}" for name in code[:_MOST_NAMES]))
+    runs = tuple(f"compiles and runs {name}" for name in code[:_MOST_NAMES])
+    return Description(would_run=runs or ("restores objects of classes whose code is missing",))
 
 
 def _describe_pt2(path: Path) -> Description:

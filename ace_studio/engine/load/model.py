@@ -23,6 +23,7 @@ from ace_studio.engine.load.import_gate import GATE, hashes_of
 from ace_studio.engine.load.imports_beside import imports_beside
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.outside import outside_files
 from ace_studio.engine.load.proposals import examples_of
 from ace_studio.engine.load.sniff import bad_file, checked_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
@@ -36,7 +37,7 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
-from ace_studio.records.recipes.rules import DATA_SUFFIXES
+from ace_studio.records.tensors import DATA_SUFFIXES
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,18 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
 
     Raises:
         AceError: NOT_FOUND or BAD_FILE for a file or a callable; UNTRUSTED, one problem per file, before anything has
-            run; USER_CODE or NOT_INSTALLED if the user's code fails; UNSUPPORTED for kinds that cannot be captured.
+            run, or data or weights outside of the folder are read; USER_CODE or NOT_INSTALLED if the user's code fails;
+            UNSUPPORTED for kinds that cannot be captured.
     """
     forbid_unsafe_loading()
     make_importable()
     reporter.phase(Phase.LOAD, recipe.model.source)
+    outside = outside_files(recipe, folder)
+    if problems := [problem for sha256, problem in outside.items() if not is_trusted(sha256)]:
+        raise AceError(*problems)
     sources = _find_sources(recipe, folder)
     GATE.begin(is_trusted)
+    GATE.ran.update({problem.where: sha256 for sha256, problem in outside.items()})
     for place in (folder, sources.source if sources.source.is_dir() else sources.source.parent):
         GATE.add_folder(place)
     with _content_to_open(sources) as content:

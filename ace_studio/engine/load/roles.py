@@ -114,9 +114,7 @@ def _only_calls_its_argument(node: ast.AST | None) -> bool:
 
 
 def _calls(node: ast.AST | None, names: frozenset[str]) -> set[str]:
-    if node is None:
-        return set()
-    return {_called(one) for one in ast.walk(node) if isinstance(one, ast.Call)} & names
+    return {_called(one) for one in ast.walk(node) if isinstance(one, ast.Call)} & names if node else set()
 
 
 def _called(call: ast.Call) -> str:

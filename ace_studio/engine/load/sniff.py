@@ -48,8 +48,13 @@ def check_readable(path: Path) -> None:
             with path.open("rb"):
                 return
     except FileNotFoundError as error:
+        is_escaped = "\\udc" in str(path)  # what became of bytes that are not UTF-8 on their way to this process
         raise AceError.of(
-            ErrorCode.NOT_FOUND, f"There is no file {path.name or path}", remedy="check the path", where=str(path)
+            ErrorCode.NOT_FOUND,
+            f"There is no file {path.name or path}",
+            why="a name that is not UTF-8 cannot be opened" if is_escaped else "",
+            remedy="rename the file or its folder" if is_escaped else "check the path",
+            where=str(path),
         ) from error
     except (OSError, ValueError) as error:
         raise bad_file(
@@ -120,9 +125,8 @@ def unknown_file(path: Path, head: bytes) -> AceError:
         if head[offset : offset + len(magic)] == magic:
             return bad_file(path, f"is {words}", why="its first bytes are those of that format", remedy=_KNOWN_KINDS)
     if is_text(head):
-        first = head.decode("utf-8", "replace").lstrip("\ufeff").split("\n", 1)[0].strip()[:80]
         remedy = "open it as a recipe" if path.suffix == ".toml" else _KNOWN_KINDS
-        return bad_file(path, "is plain text, not a model", why=f"it begins with `{first}`", remedy=remedy)
+        return bad_file(path, "is plain text, not a model", why="its first bytes are text", remedy=remedy)
     return bad_file(
         path,
         "is in no known format",

@@ -95,8 +95,7 @@ def read_state_dicts(path: Path, *, key: str = "") -> tuple[StateDict, ...]:
 
     Raises: AceError(BAD_FILE) as `read_checkpoint`, or if there is none; AceError(NOT_FOUND) if the key is not there.
     """
-    content = read_checkpoint(path)
-    found = find_state_dicts(content)
+    found = find_state_dicts(read_checkpoint(path))
     if not found:
         raise sniff.bad_file(
             path,
@@ -202,8 +201,7 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
     if head.startswith(sniff.ZIP_MAGIC) and "data.pkl" not in (archive := open_archive(path)).inner_names:
         names = [member.removesuffix(".npy") for member in archive.members if member.endswith(".npy")]
         return {name: _read_npz(archive, name) for name in names}
-    content = read_checkpoint(path)
-    found = _tensors_in(content)
+    found = _tensors_in(read_checkpoint(path))
     if not found:
         raise sniff.bad_file(path, "holds no named tensors", remedy="save a dictionary of tensors, or use numpy.savez")
     return found
@@ -308,7 +306,16 @@ def _more_than_tensors(path: Path, names: tuple[str, ...], *, details: str = "")
 
 def _reject_inflated(path: Path, content: Any) -> None:
     """Refuse tensors far larger than their stored bytes; copying one would end the process."""
-    for tensor in tensor_leaves(content):
+    try:
+        tensors = tensor_leaves(content)
+    except RecursionError as error:
+        raise sniff.bad_file(
+            path,
+            "holds tables that contain themselves, or nest without end",
+            why="no list of its tensors can be made",
+            remedy="where it was made, save the tensors alone: torch.save(model.state_dict(), path)",
+        ) from error
+    for tensor in tensors:
         if tensor.layout is not torch.strided:
             continue
         claimed, stored = tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()

@@ -107,8 +107,9 @@ class UserModules:
         if folder is not None:
             self.add_folder(folder)
         before = set(sys.modules)
-        path_before = set(sys.path)
+        path_before = list(sys.path)
         writes_before = sys.dont_write_bytecode
+        watchers, depth = (sys.gettrace(), sys.getprofile()), sys.getrecursionlimit()
         sys.path[:0] = self._folders
         sys.dont_write_bytecode = True  # leave no __pycache__ in the user's folder
         try:
@@ -118,8 +119,13 @@ class UserModules:
         except BaseException as error:  # user code raises anything; its sys.exit() must not end the engine
             raise user_code_error(error, doing) from error
         finally:
+            # The engine needs these at once, before the job ends: it imports and captures.
+            sys.settrace(watchers[0])
+            sys.setprofile(watchers[1])
+            sys.setrecursionlimit(max(depth, sys.getrecursionlimit()))
             sys.dont_write_bytecode = writes_before
             remaining = _without_first(sys.path, self._folders)
+            remaining += [entry for entry in path_before if entry not in remaining]
             sys.path[:] = [entry if entry in path_before else _UserFolder.of(entry) for entry in remaining]
             self._mark_new_modules(before)
 
@@ -247,8 +253,7 @@ def _is_taken(name: str, path: Path) -> bool:
         return True
     with contextlib.suppress(ImportError, ValueError):
         libraries = [entry for entry in sys.path if "site-packages" in entry or "dist-packages" in entry]
-        spec = importlib.machinery.PathFinder.find_spec(name, libraries)
-        return spec is not None
+        return importlib.machinery.PathFinder.find_spec(name, libraries) is not None
     return False
 
 

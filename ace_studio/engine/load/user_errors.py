@@ -8,15 +8,15 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
 from ace_studio.engine.load.entries import syntax_problem
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records import containment
+from ace_studio.records.errors import AceError, ErrorCode, Problem, is_out_of_memory, message_of
 
-_LONGEST_MESSAGE = 400
+_OWN_FOLDER = str(Path(__file__).resolve().parents[2]) + os.sep
 _LIBRARY_FOLDERS = tuple(
     str(folder) + os.sep
     for folder in (
@@ -56,7 +56,8 @@ def user_code_error(error: BaseException, doing: str) -> AceError:
     if isinstance(error, SyntaxError) and error.filename:
         return syntax_problem(Path(error.filename), error)
     file, line = _user_place(error)
-    code, why, remedy = _diagnose(error)
+    refused = containment.refusal(error)
+    code, why, remedy = (ErrorCode.USER_CODE, *refused) if refused else _diagnose(error)
     source = linecache.getline(file, line).strip() if file else ""
     reason = [why, f"line {line} of {Path(file).name} reads `{source}`" if source else ""]
     return AceError(
@@ -71,49 +72,52 @@ def user_code_error(error: BaseException, doing: str) -> AceError:
     )
 
 
+def raised_by_user(error: BaseException) -> bool:
+    """Whether the user's own files raised an exception that nobody expected, and not the engine on their behalf."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not is_library_file(frame.filename):
+            return True
+        if frame.filename.startswith(_OWN_FOLDER):
+            return False
+    return False
+
+
 def _message(error: BaseException) -> str:
     """The exception's type and the beginning of its message."""
-    text = " ".join(str(error).split())
-    text = text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + " ..."
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
 
 
 def _user_place(error: BaseException) -> tuple[str, int]:
     """File and line of the innermost frame in the user's files, of the error or of its causes."""
-    for link in _chain(error):
-        frames = traceback.extract_tb(link.__traceback__)
-        for frame in reversed(frames):
+    for link in containment.causes(error):
+        for frame in reversed(traceback.extract_tb(link.__traceback__)):
             if frame.lineno and not is_library_file(frame.filename):
                 return frame.filename, frame.lineno
     return "", 0
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes, outermost first."""
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        yield link
-        link = link.__cause__ or link.__context__
-
-
 def _diagnose(error: BaseException) -> tuple[ErrorCode, str, str]:
     """Code, reason and remedy."""
-    chain = list(_chain(error))
-    if any(_TORCHVISION_TRAP.search(str(link)) for link in chain):
+    chain = list(containment.causes(error))
+    if any(_TORCHVISION_TRAP.search(message_of(link)) for link in chain):
         why = "the installed torchvision was built for another torch, so its operators are missing"
         return ErrorCode.NOT_INSTALLED, why, _TORCHVISION_REMEDY
     for link in chain:
         if isinstance(link, ModuleNotFoundError) and link.name:
             return _missing_module(link.name)
-    if isinstance(error, ImportError) and "torchdynamo" in str(error):
-        why = f"{error}: that name is from old documentation, no current release has it"
+    if isinstance(error, ImportError) and "torchdynamo" in message_of(error):
+        why = f"{message_of(error)}: that name is from old documentation, no current release has it"
         return ErrorCode.USER_CODE, why, "write `torch.compiler.allow_in_graph`, or add a control to the recipe instead"
     if isinstance(error, SystemExit):
-        why = "the file ends the program while it is imported"
-        return ErrorCode.USER_CODE, why, "put the part that runs as a script under `if __name__ == '__main__':`"
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        remedy = "put the part that runs as a script under `if __name__ == '__main__':`, and raise exceptions elsewhere"
+        return ErrorCode.USER_CODE, "the code ends the program that runs it", remedy
+    if isinstance(error, RecursionError):
+        why = "a function calls itself without end, or modules are nested deeper than Python's limit"
+        return ErrorCode.USER_CODE, why, "end the recursion; a module must not be part of itself"
+    if isinstance(error, UnicodeDecodeError):
+        remedy = "open files with the encoding that they were written in: open(path, encoding='latin-1')"
+        return ErrorCode.USER_CODE, "bytes were read as text of another encoding", remedy
+    if is_out_of_memory(error):
         return ErrorCode.OUT_OF_MEMORY, "there was not enough memory", "close other programs, or use smaller examples"
     if isinstance(error, FileNotFoundError):
         why = "a relative path is resolved from the folder in which the engine was started"

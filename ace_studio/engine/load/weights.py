@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from ace_studio.engine.flow.plain_tensors import check_plain
 from ace_studio.engine.load.state_match import Match, StateDict, best_matches, compare_states, shown, with_nearest
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, message_of
 
 __all__ = ["compare_states", "load_weights"]
 
@@ -40,15 +41,18 @@ def load_weights(
             where=str(path),
             details=difference.listing,
         )
+    check_plain(best.tensors.items(), f"{path.name} holds", code=ErrorCode.BAD_FILE, where=str(path))
+    _check_types(best.tensors, wanted, path, reporter)
     _warn_of_choices(best, matches, path, reporter)
     _warn_of_non_finite(best.tensors, path, reporter)
     try:
-        module.load_state_dict(best.tensors)
+        # A model that was made on the meta device has no memory to copy into.
+        module.load_state_dict(best.tensors, assign=any(one.is_meta for one in module.state_dict().values()))
     except RuntimeError as error:
         raise AceError.of(
             ErrorCode.BAD_FILE,
             f"The weights in {path.name} could not be loaded into {type(module).__name__}",
-            why=" ".join(str(error).split())[:300],
+            why=message_of(error, limit=300),
             remedy="check that the file was saved from this class",
             where=str(path),
             details=str(error),
@@ -79,6 +83,31 @@ def _is_other(match: Match, best: Match) -> bool:
     """Whether another match has other values; the same tensors may be found in two ways."""
     pairs = ((tensor, best.tensors[name]) for name, tensor in match.tensors.items())
     return any(one is not other and not torch.equal(one, other) for one, other in pairs)
+
+
+def _check_types(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor], path: Path, reporter: Reporter) -> None:
+    """Refuse numbers that would lose a part in silence, and warn about stored numbers that may lack their scales."""
+    lost = [name for name, tensor in weights.items() if tensor.is_complex() and not wanted[name].is_complex()]
+    if lost:
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"{path.name} holds complex numbers where the model has real ones: {shown(lost)}",
+            why="their imaginary parts would be lost",
+            remedy="give the weights that belong to this model, or save the real part alone",
+            where=str(path),
+        )
+    small = [
+        name
+        for name, tensor in weights.items()
+        if tensor.itemsize == 1 and wanted[name].itemsize > 1 and tensor.dim() > 1
+    ]
+    if small:
+        reporter.warn(
+            "converted-weights",
+            f"{len(small)} tensors of {path.name} are stored in 8 bits and were converted without a scale: "
+            f"{shown(small)}. If they are quantized, the model's answers are wrong",
+            where=str(path),
+        )
 
 
 def _warn_of_non_finite(weights: Mapping[str, Tensor], path: Path, reporter: Reporter) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ace_studio.engine.examples.arrays import LABEL_NAMES
 from ace_studio.engine.examples.leaves import positions_below, tensor_paths
-from ace_studio.engine.examples.reader import PAIR_FORMS, read_values, split_pair
+from ace_studio.engine.examples.reader import PAIR_FORMS, split_pair, values_given_by
 from ace_studio.engine.flow import Example
 from ace_studio.engine.metrics.kinds import IGNORED_LABEL, METRICS, Metric
 from ace_studio.engine.metrics.score import Score
@@ -174,7 +174,7 @@ def _calls_of_arrays(inputs: Mapping[str, Tensor], labels: Tensor | None, batch:
 
 
 def _pairs(read: Callable[[], Iterable[object]], metric: Metric) -> Iterator[LabelledCall]:
-    for value in read_values(read, role="evaluation data", where=_WHERE, forms=PAIR_FORMS):
+    for value in values_given_by(read, role="evaluation data", where=_WHERE, forms=PAIR_FORMS):
         yield _pair(value, metric)
 
 

@@ -48,8 +48,7 @@ Formula = Callable[[OpCall], int]
 
 def _conv(call: OpCall) -> int:
     """2 * outputs * (input channels per group) * kernel size; for a transposed one inputs instead of outputs."""
-    weight = call.shape("weight")
-    per_element = math.prod(weight[1:])
+    per_element = math.prod(call.shape("weight")[1:])
     is_transposed = "transpose" in call.op or bool(call.inputs.get("transposed", False))
     elements = math.prod(call.shape("input")) if is_transposed else call.output_elements
     return 2 * elements * per_element
@@ -159,8 +158,7 @@ FORMULAS: dict[str, Formula] = {name: formula for formula, names in _ROWS for na
 
 def count_flops(call: OpCall) -> int:
     """Floating-point operations of one call; 0 for an operator that only moves data, or that is not known."""
-    name = operator_name(call.op)
-    formula = FORMULAS.get(name)
+    formula = FORMULAS.get(operator_name(call.op))
     if formula is None:
         return call.output_elements if call.is_pointwise else 0
     try:

@@ -6,18 +6,21 @@ enters at `capture` and `compress` with a module that is already alive.
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import torch
 
+from ace_studio.engine.advice import Facts, advise
 from ace_studio.engine.environment import environment_report
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model
-from ace_studio.engine.pipeline.advising import with_advice
+from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import CompressionJob, Outcome, run_stages
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
@@ -25,6 +28,7 @@ from ace_studio.engine.pipeline.compress.metric import with_metric
 from ace_studio.engine.pipeline.fixes.run import FixJob
 from ace_studio.engine.pipeline.frontends import FRONTENDS
 from ace_studio.engine.pipeline.preparing import Prepared, check_subgraphs, prepare_model, preview_pruning
+from ace_studio.engine.pipeline.process_state import in_folder
 from ace_studio.engine.pipeline.ready import ReadyModel, make_ready
 from ace_studio.engine.pipeline.sensitivity import scan_folder, scanned_precisions, sense
 from ace_studio.engine.pipeline.values import LastModel, Watched
@@ -32,14 +36,17 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets import report_refusals, report_targets
 from ace_studio.records import messages
-from ace_studio.records.errors import AceError
+from ace_studio.records.advice_applied import outcome_of
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.plan_index import PlanIndex
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport, Result
 from ace_studio.records.safe_file import make_output_folder
+from ace_studio.records.system_faults import system_problem
 from ace_studio.records.tensors import MADE_UP, read_values
 
 MAX_SOURCE_BYTES = 2_000_000
@@ -60,17 +67,17 @@ def doctor(request: messages.DoctorRequest, reporter: Reporter) -> None:
 
 def trace(request: messages.TraceRequest, reporter: Reporter) -> None:
     """Load and capture, in the recipe's folder: user code may name files relative to it."""
-    with contextlib.chdir(request.folder):
-        ready = make_ready(load(request, reporter), request.recipe, Path(request.folder))
+    with in_folder(request.folder):
+        ready = make_ready(load_requested(request, reporter), request.recipe, Path(request.folder), reporter=reporter)
         capture(ready, request.recipe, reporter=reporter, rungs_done=request.rungs_done)
     reporter.emit(messages.JobFinished(job=request.job))
 
 
 def sensitivity(request: messages.SensitivityRequest, reporter: Reporter) -> None:
     """Load, capture and scan; findings are sent as they come, and stored so that a later job need not scan again."""
-    with contextlib.chdir(request.folder):
+    with in_folder(request.folder):
         recipe = request.recipe
-        ready = make_ready(load(request, reporter), recipe, Path(request.folder))
+        ready = make_ready(load_requested(request, reporter), recipe, Path(request.folder), reporter=reporter)
         captured, _ = capture(ready, recipe, reporter=reporter, rungs_done=request.rungs_done)
         data, samples = ready.loaded.data, recipe.sensitivity.samples
         asked = tuple(Precision(word) for word in request.precisions) or scanned_precisions(recipe)
@@ -94,11 +101,11 @@ def values(request: messages.ValuesRequest, reporter: Reporter) -> None:
     recipe, folder = request.recipe, Path(request.folder)
 
     def open_model() -> tuple[Watched, tuple[Path, ...]]:
-        ready = make_ready(load(request, reporter), recipe, folder)
+        ready = make_ready(load_requested(request, reporter), recipe, folder, reporter=reporter)
         captured, _ = _captured(ready, recipe, reporter, request.rungs_done)
         return Watched(captured, ready.loaded.data), tuple(Path(one).absolute() for one in ready.loaded.files)
 
-    with contextlib.chdir(folder), torch.no_grad():
+    with in_folder(folder), torch.no_grad():
         model = _last_model.get(request, open_model)
         found = model.values(request, reporter)
     fingerprint = model.captured.fingerprint
@@ -109,19 +116,29 @@ def run(request: messages.RunRequest, reporter: Reporter) -> None:
     """Everything, in the recipe's folder, and the result written to ``request.output``."""
     output = Path(request.output).absolute()
     make_output_folder(output)
-    with contextlib.chdir(request.folder):
+    with in_folder(request.folder):
         result = _run_in_folder(request, output, reporter)
     reporter.emit(messages.JobFinished(job=request.job, result=result, output=str(output)))
 
 
 def _run_in_folder(request: messages.RunRequest, output: Path, reporter: Reporter) -> Result:
     started, recipe = time.monotonic(), request.recipe
-    loaded = load(request, reporter)
+    loaded = load_requested(request, reporter)
     folder = Path(request.folder)
-    prepared = prepare_model(make_ready(loaded, recipe, folder), recipe, reporter=reporter)
+    ready = make_ready(loaded, recipe, folder, reporter=reporter, must_fit=True)
+    prepared = prepare_model(ready, recipe, reporter=reporter)
     ready = prepared.ready
     captured, report = capture(ready, recipe, reporter=reporter, rungs_done=request.rungs_done)
-    outcome = compress(ready.loaded, captured, report, recipe=recipe, output=output, reporter=reporter)
+    outcome = compress(
+        ready.loaded,
+        captured,
+        report,
+        recipe=recipe,
+        output=output,
+        reporter=reporter,
+        score=ready.score,
+        lost=request.targets_lost,
+    )
     if _files_changed(loaded):
         reporter.warn("files-changed", "A file of the model changed while the job ran; the result may mix two versions")
     result = msgspec.structs.replace(
@@ -134,7 +151,23 @@ def _run_in_folder(request: messages.RunRequest, output: Path, reporter: Reporte
     reporter.phase(messages.Phase.ADVISE)
     result = with_advice(result, recipe, captured.table)
     reporter.phase(messages.Phase.REPORT, str(output))
-    write_report(result, captured.table, output)
+    return _written(result, captured.table, output)
+
+
+def _written(result: Result, table: GraphTable, output: Path) -> Result:
+    """Write the files of the result. What cannot be written does not end a finished run: the history gets it."""
+    try:
+        write_report(result, table, output)
+    except OSError as error:
+        fault = system_problem(error)
+        problem = Problem(
+            code=ErrorCode.SYSTEM,
+            what="The files of the result could not be written",
+            why=fault.what if fault else str(error),
+            remedy=fault.remedy if fault else "Name a folder that you may write to",
+            where=str(output),
+        )
+        return msgspec.structs.replace(result, error=result.error or problem)
     return result
 
 
@@ -148,8 +181,8 @@ def with_change_reports(result: Result, prepared: Prepared) -> Result:
 
 def preview_prune(request: messages.PrunePreviewRequest, reporter: Reporter) -> None:
     """Prune a copy and report what was removed; nothing is captured or built."""
-    with contextlib.chdir(request.folder):
-        ready = make_ready(load(request, reporter), request.recipe, Path(request.folder))
+    with in_folder(request.folder):
+        ready = make_ready(load_requested(request, reporter), request.recipe, Path(request.folder), reporter=reporter)
         report = preview_pruning(ready, request.recipe, reporter=reporter)
     reporter.emit(messages.PruningPreviewed(job=request.job, report=report))
 
@@ -161,7 +194,7 @@ def _files_changed(loaded: LoadedModel) -> bool:
         return True
 
 
-def load(request: messages.TraceRequest, reporter: Reporter) -> LoadedModel:
+def load_requested(request: messages.TraceRequest, reporter: Reporter) -> LoadedModel:
     """Load the model that a request names, within the trust that it carries."""
     reporter.phase(messages.Phase.LOAD, Path(request.recipe.model.source).name)
     _last_model.forget()
@@ -174,14 +207,16 @@ def load(request: messages.TraceRequest, reporter: Reporter) -> LoadedModel:
     )
 
 
-def try_fixes(request: messages.FixRequest, reporter: Reporter) -> None:
+def fix(request: messages.FixRequest, reporter: Reporter) -> None:
     """Try fixes for the places where the capture stops, each in a copy; the user's files are unchanged."""
     folder, recipe = Path(request.folder), request.recipe
-    with contextlib.chdir(folder):
-        loaded = load(request, reporter)
+    with in_folder(folder):
+        loaded = load_requested(request, reporter)
         place = (request.file, request.line)
-        for fix in fixes(loaded, recipe, folder, reporter=reporter, place=place, reload=lambda one: load(request, one)):
-            reporter.emit(messages.FixTried(job=request.job, fix=fix))
+        for one in fixes(
+            loaded, recipe, folder, reporter=reporter, place=place, reload=lambda to: load_requested(request, to)
+        ):
+            reporter.emit(messages.FixTried(job=request.job, fix=one))
     reporter.emit(messages.JobFinished(job=request.job))
 
 
@@ -199,7 +234,7 @@ def fixes(
     Without ``reload``, which loads the model anew, only controls are tried: the source of a live module stays as it is.
     """
     job = FixJob(
-        ready=make_ready(loaded, recipe, folder),
+        ready=make_ready(loaded, recipe, folder, reporter=reporter),
         recipe=recipe,
         folder=folder.absolute(),
         reporter=reporter,
@@ -246,8 +281,13 @@ def compress(
     recipe: Recipe,
     output: Path,
     reporter: Reporter,
+    score: Score | None = None,
+    lost: Mapping[str, Problem] | None = None,
 ) -> Outcome:
-    """Plan, compress, lower, check, evaluate, measure, export and choose."""
+    """Plan, compress, lower, check, evaluate, measure, export and choose.
+
+    ``score`` is the original's, if known; ``lost`` are the targets that crashed an earlier process of this job.
+    """
     frontend = FRONTENDS[loaded.frontend]
     recipe = frontend.fit_recipe(recipe)
     loaded = with_metric(loaded, captured, recipe, Path.cwd())
@@ -266,15 +306,14 @@ def compress(
             baseline=frontend.baseline,
             shared=frontend.shared(captured),
         )
+        job.state.baseline_score, job.state.lost = score, lost or {}
         return run_stages(job)
 
 
 def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:
     sources = {read_values(spec.values).source for row in recipe.inputs.rows for spec in row.values()}
     rows_are_made_up = bool(sources & MADE_UP)
-    needs_ranges = recipe.plan.needs_calibration or (recipe.plan.from_goal and recipe.goal.has_bound)
-    needs_ranges = needs_ranges or bool(recipe.improve.methods)
-    if not needs_ranges or loaded.data.calibration is not None:
+    if not recipe.needs_ranges or loaded.data.calibration is not None:
         return
     if rows_are_made_up:
         reporter.warn(
@@ -300,3 +339,16 @@ def read_sources(files: tuple[str, ...]) -> dict[str, str]:
         if path.is_file() and path.stat().st_size <= MAX_SOURCE_BYTES:
             sources[name] = path.read_text(encoding="utf-8", errors="replace")
     return sources
+
+
+def with_advice(result: Result, recipe: Recipe, table: GraphTable) -> Result:
+    """The result with its advice cards, and the outcome of the card that the recipe was made from."""
+    facts = Facts(
+        result=result,
+        recipe=recipe,
+        table=table,
+        targets=report_targets(),
+        cores=os.cpu_count() or 1,
+        has_pruning_library=importlib.util.find_spec("torch_pruning") is not None,
+    )
+    return msgspec.structs.replace(result, advice=advise(facts), advice_from=outcome_of(recipe.advice_from, result))

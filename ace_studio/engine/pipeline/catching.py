@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from ace_studio.engine.catch import CallRecorder, caught_rows, run_script, store_calls
@@ -12,6 +11,7 @@ from ace_studio.engine.load.imports_beside import imports_beside
 from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
+from ace_studio.engine.pipeline.process_state import in_folder
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import CatchRequest, InputsCaught, Phase
@@ -37,7 +37,7 @@ def catch_inputs(request: CatchRequest, reporter: Reporter) -> None:
     problem, stop = None, None
     folder = Path(request.folder or script.parent)
     try:
-        with contextlib.chdir(folder), recorder.listening():
+        with in_folder(folder), recorder.listening():
             modules = UserModules()
             with modules.guard(f"Running {script.name}", folder=script.parent.resolve()):
                 run_script(script, code.content, request.arguments)

@@ -15,7 +15,7 @@ from torch import nn
 
 from ace_studio.engine import evaluate
 from ace_studio.engine.examples.forms import in_form_of
-from ace_studio.engine.examples.reader import PAIR_FORMS, prepared, read_examples, read_values, split_pair
+from ace_studio.engine.examples.reader import PAIR_FORMS, prepared, read_examples, split_pair, values_given_by
 from ace_studio.engine.finetune import FinetuneJob, finetune_module
 from ace_studio.engine.flow import Captured, Example, LoadedModel
 from ace_studio.engine.pipeline.compress.metric import metric_of, samples_of
@@ -182,7 +182,7 @@ class _Workshop:
             self.reporter.check()
             return predict(*args, **kwargs)
 
-        return evaluate.measure_metric(metric, cancellable, what=what)
+        return evaluate.measure_score(metric, cancellable, what=what, higher_is_better=True).value
 
     def batches(self) -> list[_Batch]:
         """The training batches: the fine-tuning data, else the calibration data, else the tracing examples.
@@ -199,7 +199,7 @@ class _Workshop:
         if self.ready.loaded.data.finetune_loss is None:
             examples = read_examples(function, role=role, where=where, limit=limit, remedy="Return batches of inputs.")
             return [(self._placed(example), None) for example in examples]
-        values = itertools.islice(read_values(function, role=role, where=where, forms=PAIR_FORMS), limit)
+        values = itertools.islice(values_given_by(function, role=role, where=where, forms=PAIR_FORMS), limit)
         pairs = [_pair(index, value) for index, value in enumerate(values)]
         if not pairs:
             what = "The fine-tuning data are empty"

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from ace_studio.engine.environment import choose_device
 from ace_studio.engine.examples.calibration_data import with_calibration_data
 from ace_studio.engine.examples.gather import gather_examples
+from ace_studio.engine.examples.reader import limit_examples
 from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow.plain_tensors import check_plain
 from ace_studio.engine.load import check_translation, read_named_content, read_tensor
+from ace_studio.engine.metrics import Score
+from ace_studio.engine.pipeline.compress.calibration import WatchedMetric
+from ace_studio.engine.pipeline.data_sizes import with_sizes_of_data
 from ace_studio.engine.pipeline.frontends import FRONTENDS
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import Recipe, ShapesFrom
 
 
 @dataclass(frozen=True)
@@ -23,24 +32,54 @@ class ReadyModel:
     loaded: LoadedModel
     examples: tuple[Example, ...]
     device: torch.device
+    score: Score | None = None
+    """The metric of the user's model, if reading the sizes of the data took a whole evaluation."""
 
 
-def make_ready(loaded: LoadedModel, recipe: Recipe, folder: Path) -> ReadyModel:
+def make_ready(
+    loaded: LoadedModel, recipe: Recipe, folder: Path, *, reporter: Reporter | None = None, must_fit: bool = False
+) -> ReadyModel:
     """Move the model to the recipe's device, gather its examples there, and bind its calibration file to them.
 
     Args:
         loaded: The model and its data sources.
         recipe: ``[inputs]``, ``[calibration]`` and ``[measure] device`` count.
         folder: Folder that the recipe's paths are relative to.
+        reporter: Hears of progress.
+        must_fit: Whether sizes of the data that the examples do not cover are an error.
 
-    Raises: AceError, as `gather_examples` says; AceError(WRONG_CAPTURE) if a translated TorchScript program differs.
+    Raises: AceError, as `gather_examples` and `with_sizes_of_data` say; AceError(WRONG_CAPTURE) if a translated
+        TorchScript program differs.
     """
+    limit_examples(recipe.limits.examples)
     device = choose_device(recipe.measure.device if FRONTENDS[loaded.frontend].can_leave_the_cpu else "cpu")
+    _check_names(loaded.module)
+    own = itertools.chain(loaded.module.named_parameters(), loaded.module.named_buffers())
+    check_plain(own, "The model has", code=ErrorCode.USER_CODE, kinds=("meta",))
     loaded.module.to(device)
     with torch.no_grad():
         gathered = gather_examples(loaded, recipe, folder, read_tensor=read_tensor, read_content=read_named_content)
+        for number, one in enumerate(gathered, start=1):
+            tensors = ((f"tensor {at}", leaf) for at, leaf in enumerate(one.tensors()))
+            check_plain(tensors, f"Example {number} holds", code=ErrorCode.BAD_INPUT, where="[inputs]")
         examples = tuple(example.map_tensors(lambda leaf: leaf.to(device)) for example in gathered)
         check_translation(loaded, examples)
-    return ReadyModel(
-        with_calibration_data(loaded, examples, recipe, read_content=read_named_content), examples, device
-    )
+        if loaded.data.evaluate is not None:
+            loaded = loaded.with_data(evaluate=WatchedMetric(loaded.data.evaluate))
+        score = None
+        takes_data = recipe.inputs.shapes_from is ShapesFrom.DATA
+        if (must_fit or takes_data) and loaded.frontend == "torch" and not recipe.capture.batch_only:
+            examples, score = with_sizes_of_data(loaded, examples, recipe, folder, reporter or Reporter())
+    loaded = with_calibration_data(loaded, examples, recipe, read_content=read_named_content)
+    return ReadyModel(loaded, examples, device, score)
+
+
+def _check_names(module: nn.Module) -> None:
+    names = (name for name, _ in itertools.chain(module.named_modules(), module.named_buffers()))
+    if bad := next((name for name in names if not name.isprintable()), ""):
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"A part of the model has a name that no graph can hold: {bad!a}",
+            why="it has a line break, a control character or half a character in it",
+            remedy="Name modules and buffers with letters, digits and underscores.",
+        )

@@ -83,7 +83,7 @@ def sense(
     if not captured.table.op_count or not captured.has_eager_ops:
         reporter.emit(_nothing_found(captured.fingerprint, reporter.job, _FILE_NOTE))
         return Sensing(notes=(_FILE_NOTE,))
-    if isinstance(captured, PartialModel):
+    if not captured.is_whole:
         return _sense_subgraphs(captured, recipe, precisions=precisions, reporter=reporter, folder=folder)
     examples = calibration()[: recipe.sensitivity.samples]
     teller = _Teller(captured.fingerprint, reporter, samples=len(examples))

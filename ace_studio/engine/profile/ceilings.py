@@ -7,7 +7,6 @@ if the machine was so busy that the best run says little, the next day.
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Ceilings
+from ace_studio.records.safe_file import write_atomically
 
 BUSY_SPREAD = 0.5
 """Above this the kept ceilings hold for a day only."""
@@ -145,9 +145,7 @@ def _best_and_median_s(call: Callable[[], object]) -> tuple[float, float]:
     call()
     times: list[float] = []
     while len(times) < _RUNS and (sum(times) < _LIMIT_S or len(times) < 3):
-        started = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - started)
+        times.append(_seconds(call))
     return min(times), statistics.median(times)
 
 
@@ -179,8 +177,6 @@ def _write(path: Path, kept: _Kept) -> None:
     """Put it in place in one step; a folder that cannot be written is no reason to fail."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(msgspec.json.encode(kept))
-        Path(file.name).replace(path)
+        write_atomically(path, msgspec.json.encode(kept), sync=False)
     except OSError:
         return

@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from ace_studio.engine.examples.leaves import positions_below, tensor_paths
-from ace_studio.engine.flow import Example
+from ace_studio.engine.flow import Example, tensor_leaves
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import DecodeChoice
 from ace_studio.records.results import DecodeReport
@@ -67,7 +66,7 @@ class StepModel:
 
     def check(self, outputs: object) -> None:
         """Raises: AceError(BAD_INPUT) if an output cannot be what the input is in the next step."""
-        flat, inputs = _flat(outputs), self.start.tensors()
+        flat, inputs = tensor_leaves(outputs), self.start.tensors()
         if inputs[self.token].numel() != inputs[self.token].shape[0]:
             raise _misfit(f"the token has the shape {tuple(inputs[self.token].shape)}; a step takes one per sequence")
         if not flat[self.logits].is_floating_point():
@@ -102,7 +101,7 @@ class StepModel:
     def call(self, function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
         """One step on flat inputs; flat outputs."""
         given = iter(inputs)
-        return _flat(self.start.map_tensors(lambda _: next(given)).call(function))
+        return tensor_leaves(self.start.map_tensors(lambda _: next(given)).call(function))
 
 
 def decode(
@@ -164,10 +163,6 @@ def decode_report(
         tokens_per_s_high=round(max(rates), 3),
         same_tokens=same / len(chosen),
     )
-
-
-def _flat(outputs: object) -> list[Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, Tensor)]
 
 
 def _found(path: str, known: Sequence[str], what: str) -> list[int]:

@@ -17,7 +17,7 @@ SHOWN = 5
 """Samples per run."""
 
 
-def worst_of_scores(baseline: Score, score: Score, *, run: int, shown: int = SHOWN) -> list[WorstSample]:
+def worst_of_scores(baseline: Score, score: Score, *, run: int) -> list[WorstSample]:
     """The evaluation samples on which a run loses most against the float model, the worst first.
 
     By the loss of the sample where the metric has one, else by the energy of the error of its outputs. Samples on which
@@ -39,27 +39,21 @@ def worst_of_scores(baseline: Score, score: Score, *, run: int, shown: int = SHO
             sqnr_db=None if ratios is None else round(decibels(1.0, float(ratios[index])), 2),
             label=score.labels[index] if index < len(score.labels) else "",
         )
-        for index in order[:shown]
+        for index in order[:SHOWN]
         if errors[index] > 0
     ]
 
 
 def worst_of_outputs(
-    references: Sequence[Sequence[Tensor]],
-    outputs: Sequence[Sequence[Tensor]],
-    *,
-    run: int,
-    source: str,
-    shown: int = SHOWN,
+    references: Sequence[Sequence[Tensor]], outputs: Sequence[Sequence[Tensor]], *, run: int, source: str
 ) -> list[WorstSample]:
-    """The examples whose outputs are furthest from the float model's, the worst first.
+    """The `SHOWN` examples whose outputs are furthest from the float model's, the worst first.
 
     Args:
         references: Flat outputs of the float model, per example.
         outputs: Those of the run.
         run: Index of the run.
         source: ``calibration`` or ``tracing``.
-        shown: How many at most.
     """
     decibels = [_fidelity_db(wanted, given) for wanted, given in zip(references, outputs, strict=True)]
     order = sorted(range(len(decibels)), key=decibels.__getitem__)
@@ -67,7 +61,7 @@ def worst_of_outputs(
         WorstSample(
             run=run, sample=index, source=source, error=10 ** (-decibels[index] / 10), sqnr_db=round(decibels[index], 2)
         )
-        for index in order[:shown]
+        for index in order[:SHOWN]
         if decibels[index] < SQNR_CAP_DB
     ]
 

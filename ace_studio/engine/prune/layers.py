@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -103,25 +104,15 @@ def input_dim(layer: nn.Module) -> int:
 def count_macs(module: nn.Module, layers: Mapping[str, nn.Module], example: Example) -> dict[str, int]:
     """Multiply-adds of every layer in one call of the model; a layer that is not called as a module has 0."""
     counts = dict.fromkeys(layers, 0)
-    with _hooked(layers, counts), torch.no_grad():
+
+    def count(path: str, layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+        counts[path] += _macs(layer, args, output)
+
+    with ExitStack() as hooks, torch.no_grad():
+        for path, layer in layers.items():
+            hooks.enter_context(layer.register_forward_hook(partial(count, path)))
         example.copied().call(module)
     return counts
-
-
-@contextmanager
-def _hooked(layers: Mapping[str, nn.Module], counts: dict[str, int]) -> Iterator[None]:
-    def hook(path: str) -> object:
-        def count(layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-            counts[path] += _macs(layer, args, output)
-
-        return layers[path].register_forward_hook(count)
-
-    handles = [hook(path) for path in layers]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()  # type: ignore[attr-defined]
 
 
 def _macs(layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> int:

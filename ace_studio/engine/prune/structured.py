@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +83,8 @@ def _attempt(
     module = copy.deepcopy(pristine)
     _carry_gradients(pristine, module)
     try:
-        with _quiet(), torch.enable_grad():
+        # The library warns about parameters that it does not know; running the model finds real problems.
+        with warnings.catch_warnings(action="ignore"), torch.enable_grad():
             _prune(job, module, keep=keep, only=only)
         found = _output_shapes(module, job.examples)
     except AceError:
@@ -188,11 +188,3 @@ def _carry_gradients(source: nn.Module, destination: nn.Module) -> None:
     """Copy gradients too, which ``deepcopy`` of a module leaves out."""
     for one, other in zip(source.parameters(), destination.parameters(), strict=True):
         other.grad = None if one.grad is None else one.grad.clone()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the library's warnings about parameters that it does not know; running the model finds real problems."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

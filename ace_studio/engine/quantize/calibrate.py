@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor, fx
 
 from ace_studio.engine.ops.roles import op_role
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
+from ace_studio.engine.quantize.observers import RangeChoice, ValueObservers, ValueRange
 from ace_studio.engine.quantize.visit import visit_values
 from ace_studio.records.recipes.plan import ActivationGrid
 
@@ -17,7 +17,6 @@ def observe_ranges(
     graph_module: fx.GraphModule,
     examples: Sequence[Sequence[Tensor]],
     *,
-    names: Collection[str] | None = None,
     choice: RangeChoice | None = None,
     grid_of: Callable[[str], ActivationGrid] = lambda _: ActivationGrid.AFFINE,
     reporter: Reporter | None = None,
@@ -30,7 +29,6 @@ def observe_ranges(
     Args:
         graph_module: A `flat_graph`; it is not changed.
         examples: Flat tensor inputs of each example.
-        names: Node names to observe; None observes all inputs and ops.
         choice: How a range follows from the values; None: from the smallest to the largest.
         grid_of: Node name -> the grid that its value gets.
         reporter: Gets the progress.
@@ -39,27 +37,19 @@ def observe_ranges(
         example, are left out.
     Raises: ValueError, with the node and the example, if a value is not finite where it must be.
     """
-    wanted = None if names is None else frozenset(names)
-    observers: dict[str, ValueObserver] = {}
-    infinite: set[str] = set()
+    observers = ValueObservers(choice or RangeChoice())
 
     def see(node: fx.Node, value: Tensor) -> None:
-        if node.op not in {"placeholder", "call_function"} or (wanted is not None and node.name not in wanted):
+        if node.op not in {"placeholder", "call_function"} or not value.is_floating_point():
             return
-        if not value.is_floating_point() or not value.numel():
-            return
-        if bool(value.isfinite().all()):
-            observers.setdefault(node.name, ValueObserver(choice or RangeChoice())).update(value)
-            return
-        infinite.add(node.name)
-        if problem := _why_it_must_be_finite(node, value):
+        if not observers.see(node.name, value) and (problem := _why_it_must_be_finite(node, value)):
             raise ValueError(f"{node.name} is not finite in example {index + 1}, and {problem}")
 
     for index, example in enumerate(examples):
         if reporter is not None:
             reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
         visit_values(graph_module, [example], see)
-    return {name: observer.range(grid_of(name)) for name, observer in observers.items() if name not in infinite}
+    return observers.ranges(grid_of)
 
 
 def _why_it_must_be_finite(node: fx.Node, value: Tensor) -> str:

@@ -88,8 +88,7 @@ def _round_groups(weight: Tensor, axes: WeightAxes, *, bits: int, group_size: in
     rows = rows.reshape(shape[0], -1)
     width = rows.shape[1]
     size = group_size if axes.is_blocked and group_size else width
-    padded = torch.nn.functional.pad(rows, (0, -width % size))
-    groups = padded.reshape(-1, size)
+    groups = torch.nn.functional.pad(rows, (0, -width % size)).reshape(-1, size)
     if bits == 4:
         grid = affine_grid(groups.amin(1), groups.amax(1), bits=4, axis=0)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 from torch import Tensor
 
@@ -13,6 +14,13 @@ SQNR_CAP_DB = 200.0
 """Given for identical outputs, whose ratio is infinite; double arithmetic on float32 values cannot resolve more."""
 SMALLEST_GAIN_DB = 0.05
 """An improvement that gains less is not kept: less is chance."""
+_Example = TypeVar("_Example")
+
+
+def split_examples(examples: Sequence[_Example]) -> tuple[list[_Example], list[_Example]]:
+    """Examples to work with, and held-out ones to judge by: every fourth, or the last of two or three."""
+    held = range(3, len(examples), 4) or [len(examples) - 1]
+    return [one for at, one in enumerate(examples) if at not in held], [examples[at] for at in held]
 
 
 def decibels(signal: float, noise: float) -> float:

@@ -109,11 +109,12 @@ def fake_mode_of(graph_module: fx.GraphModule) -> Any:
 
 
 def tidy(graph_module: fx.GraphModule) -> None:
-    """Drop nodes nobody reads and weights no node reads, then recompile."""
+    """Drop nodes nobody reads and weights that no node and no called module reads, then recompile."""
     graph_module.graph.eliminate_dead_code()
+    called = tuple(f"{node.target}." for node in graph_module.graph.find_nodes(op="call_module"))
     used = {str(node.target) for node in graph_module.graph.nodes if node.op == "get_attr"}
     for name in _stored_names(graph_module):
-        if name not in used:
+        if name not in used and not name.startswith(called):
             owner, _, leaf = name.rpartition(".")
             delattr(graph_module.get_submodule(owner), leaf)
     graph_module.recompile()

@@ -1,4 +1,4 @@
-"""Batch norms folded into the convolutions before them, in fp32, before anything is quantized or cast."""
+"""Batch norms folded into the convolutions and linear layers before them, in fp32, before anything is quantized."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from ace_studio.records.ops import operator_name
 
 _FORWARD_CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d"})
 """Those with one output channel per row of the weight: transposed ones have it on another axis."""
+_LINEAR_DIMS = 2
+"""A linear layer's outputs are the channels of the norm behind it in two dimensions only."""
 
 
-def fold_batch_norms(graph_module: fx.GraphModule, convolutions: Container[str]) -> dict[str, str]:
-    """Fold every batch norm in eval mode that directly follows one of ``convolutions`` into its weight and bias.
+def fold_batch_norms(graph_module: fx.GraphModule, layers: Container[str]) -> dict[str, str]:
+    """Fold every batch norm in eval mode that directly follows one of ``layers`` into its weight and bias.
 
     ``w' = w g / sqrt(v + eps)``, ``b' = (b - m) g / sqrt(v + eps) + beta`` per output channel: the same function up
     to rounding. The graph is changed in place.
 
     Args:
         graph_module: A `flat_graph`.
-        convolutions: Op ids of the convolutions that may be changed.
+        layers: Op ids of the convolutions and linear layers that may be changed.
 
-    Returns: Op id of each folded norm -> op id of the convolution that it went into.
+    Returns: Op id of each folded norm -> op id of the layer that it went into.
     """
     folded: dict[str, str] = {}
     for norm in list(graph_module.graph.find_nodes(op="call_function", target=torch.ops.aten.batch_norm.default)):
-        convolution = norm.args[0]
-        if _can_fold(norm, convolution, convolutions) and _fold(graph_module, norm, convolution):
-            folded[norm.meta[OP_ID]] = convolution.meta[OP_ID]
-            norm.replace_all_uses_with(convolution)
+        layer = norm.args[0]
+        if _can_fold(norm, layer, layers) and _fold(graph_module, norm, layer):
+            folded[norm.meta[OP_ID]] = layer.meta[OP_ID]
+            norm.replace_all_uses_with(layer)
     tidy(graph_module)
     return folded
 
 
-def _can_fold(norm: fx.Node, convolution: object, allowed: Container[str]) -> bool:
+def _can_fold(norm: fx.Node, layer: object, allowed: Container[str]) -> bool:
     is_training = bool(norm.args[5])
-    return (
-        not is_training
-        and isinstance(convolution, fx.Node)
-        and operator_name(str(convolution.target)) in _FORWARD_CONVOLUTIONS
-        and len(convolution.users) == 1
-        and convolution.meta.get(OP_ID) in allowed
-    )
+    if is_training or not isinstance(layer, fx.Node) or len(layer.users) != 1 or layer.meta.get(OP_ID) not in allowed:
+        return False
+    name, value = operator_name(str(layer.target)), layer.meta.get("val")
+    is_linear = name == "linear" and isinstance(value, Tensor) and value.dim() == _LINEAR_DIMS
+    return is_linear or name in _FORWARD_CONVOLUTIONS
 
 
-def _fold(graph_module: fx.GraphModule, norm: fx.Node, convolution: fx.Node) -> bool:
-    weight = constant_of(graph_module, convolution.args[1])
-    given_bias = convolution.args[2] if len(convolution.args) > 2 else None
+def _fold(graph_module: fx.GraphModule, norm: fx.Node, layer: fx.Node) -> bool:
+    weight = constant_of(graph_module, layer.args[1])
+    given_bias = layer.args[2] if len(layer.args) > 2 else None
     bias = constant_of(graph_module, given_bias)
     gain, shift, mean, variance = (constant_of(graph_module, argument) for argument in norm.args[1:5])
     if weight is None or mean is None or variance is None or (given_bias is not None and bias is None):
@@ -57,11 +57,11 @@ def _fold(graph_module: fx.GraphModule, norm: fx.Node, convolution: fx.Node) -> 
     factor, offset = _norm_terms(gain, shift, mean, variance, epsilon=float(norm.args[7]))  # type: ignore[arg-type]
     new_weight = weight * factor.reshape([-1] + [1] * (weight.dim() - 1))
     new_bias = offset if bias is None else bias * factor + offset
-    name = str(convolution.args[1].target)  # type: ignore[union-attr]
-    arguments = [*convolution.args, None][: max(3, len(convolution.args))]
-    arguments[1] = add_constant(graph_module, f"{name}_folded", new_weight, before=convolution)
-    arguments[2] = add_constant(graph_module, f"{name}_bias_folded", new_bias, before=convolution)
-    convolution.args = tuple(arguments)
+    name = str(layer.args[1].target)  # type: ignore[union-attr]
+    arguments = [*layer.args, None][: max(3, len(layer.args))]
+    arguments[1] = add_constant(graph_module, f"{name}_folded", new_weight, before=layer)
+    arguments[2] = add_constant(graph_module, f"{name}_bias_folded", new_bias, before=layer)
+    layer.args = tuple(arguments)
     return True
 
 

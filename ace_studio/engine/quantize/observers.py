@@ -103,8 +103,7 @@ class ValueObserver:
             return seen
         if self._choice.observer is Observer.PERCENTILE:
             return self._percentile_range(seen)
-        loss = _LOSSES[self._choice.observer]
-        return self._best_range(seen, loss)
+        return self._best_range(seen, _LOSSES[self._choice.observer])
 
     def _grow(self, needed: float) -> None:
         """Double the bound until it holds ``needed``, and merge bins accordingly."""
@@ -153,6 +152,33 @@ class ValueObserver:
             low_share = min(shares, key=lambda share: cost(share, high_share))
             high_share = min(shares, key=lambda share: cost(low_share, share))
         return ValueRange(seen.low * low_share, seen.high * high_share, seen.examples)
+
+
+class ValueObservers:
+    """Observers of values by name. A value that was not finite in some example has no range."""
+
+    def __init__(self, choice: RangeChoice) -> None:
+        self._choice = choice
+        self._observers: dict[str, ValueObserver] = {}
+        self.infinite: set[str] = set()
+        """Names of the values that were not finite, such as masks that add minus infinity."""
+
+    def see(self, name: str, value: Tensor) -> bool:
+        """See a floating-point tensor; whether it is finite throughout."""
+        if not bool(value.isfinite().all()):
+            self.infinite.add(name)
+            return False
+        if value.numel():
+            self._observers.setdefault(name, ValueObserver(self._choice)).update(value)
+        return True
+
+    def seen(self) -> dict[str, ValueRange]:
+        """Name -> from the smallest to the largest value, whatever the choice."""
+        return {name: one.seen for name, one in self._observers.items() if name not in self.infinite}
+
+    def ranges(self, grid_of: Callable[[str], ActivationGrid]) -> dict[str, ValueRange]:
+        """Name -> range for the kind of grid that ``grid_of`` gives the name."""
+        return {name: self._observers[name].range(grid_of(name)) for name in self.seen()}
 
 
 def _quantile(counts: Tensor, upper_edges: Tensor, share: float) -> float:

@@ -7,11 +7,10 @@ the ops that the plan names: the input of each gets a grid per tensor, its weigh
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
-import logging
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -24,7 +23,9 @@ from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_befo
 from ace_studio.engine.quantize.layout import lay_out_inputs
 from ace_studio.engine.quantize.observers import RangeChoice, write_out_range_searches
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
-from ace_studio.engine.quantize.residual import added_value
+from ace_studio.engine.quiet import hushed
+from ace_studio.engine.replaced import replaced_attribute
+from ace_studio.engine.torch_private.sizes import size_text
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 
@@ -36,6 +37,8 @@ DYNAMIC_INT8_OPS = aten_ops("linear.default")
 """Ops whose activations can get a grid at every call."""
 _WIDE_CHANNELS = 2
 _CONV1D_DEFAULTS = (None, None, None, [1], [0], [1], 1)
+ANNOTATION = "quantization_annotation"
+"""Where torchao looks for the annotation in a node's ``meta``."""
 INSTALL_LINE = "pip install 'torchao>=0.14,<0.20'"
 
 
@@ -98,23 +101,15 @@ def quantize_int8(
     graph_module.recompile()
     for node in nodes:
         _widen_single_channel(graph_module, node)
-    with _quiet():
-        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
-
+    with hushed():
         dynamic_names = {node.name for node in nodes if node.meta[OP_ID] in dynamic}
         grids = {node.name: schemes(node.meta[OP_ID]) for node in nodes}
-        observed = prepare_pt2e(
-            graph_module, _make_quantizer(nodes, dynamic_names, schemes=grids, ranges=ranges or RangeChoice())
-        )
-        for index, example in enumerate(calibration):
-            reporter.advance(index / len(calibration), f"example {index + 1} of {len(calibration)}")
-            observed(*example)
-        converted: fx.GraphModule = convert_pt2e(observed)
+        annotate = _annotator(nodes, dynamic_names, schemes=grids, ranges=ranges or RangeChoice())
+        converted = converted_by_torchao(graph_module, annotate, calibration, reporter)
     for node in nodes:
         op_id = node.meta[OP_ID]
         if op_id in dynamic and schemes(op_id).activations is ActivationGrid.SYMMETRIC:
             refused[op_id] = "torch finds dynamic grids with a zero point, so this one is affine"
-    _restore_ids(converted)
     write_out_range_searches(converted)
     tidy(converted)
     return converted, refused
@@ -225,69 +220,125 @@ def _widen_single_channel(graph_module: fx.GraphModule, node: fx.Node) -> None:
     node.args = (repeated, add_constant(graph_module, name, wide, before=node), *node.args[2:])
 
 
-def _make_quantizer(
+def _annotator(
     nodes: Sequence[fx.Node], dynamic_names: Collection[str], *, schemes: Mapping[str, Scheme], ranges: RangeChoice
-) -> Any:
-    """Torchao's `Quantizer` over these nodes. Made here because the base class can only be imported with torchao."""
-    from torchao.quantization.pt2e.quantizer import (  # noqa: PLC0415 - slow
-        QuantizationAnnotation,
-        Quantizer,
-        SharedQuantizationSpec,
-    )
+) -> Callable[[fx.Node], None]:
+    """What writes the plan as torchao's annotations of these nodes."""
+    from torchao.quantization.pt2e.quantizer import QuantizationAnnotation, SharedQuantizationSpec  # noqa: PLC0415
 
     static, fresh, weights = activation_specs(ranges, is_signed=False), fresh_spec(is_signed=False), weight_specs()
     wanted = {node.name for node in nodes}
     added = {node.name: added_value(node, nodes) for node in nodes if str(node.target) in ADDING_OPS}
     names = {name: value.name for name, value in added.items() if value is not None}
 
+    def annotation(node: fx.Node) -> Any:
+        scheme = schemes[node.name]
+        activation = static[scheme.activations]
+        if str(node.target) in PASSING_OPS:
+            same = SharedQuantizationSpec((node.args[0], node))
+            return QuantizationAnnotation({node.args[0]: activation}, output_qspec=same, _annotated=True)
+        if str(node.target) in ADDING_OPS:
+            inputs = [one for one in node.all_input_nodes if one.name == names.get(node.name)]
+            return QuantizationAnnotation(dict.fromkeys(inputs, activation), _annotated=True)
+        given = fresh if node.name in dynamic_names else activation
+        pair = {node.args[0]: given, node.args[1]: weights[scheme.weights]}
+        return QuantizationAnnotation(pair, _annotated=True)
+
+    def annotate(node: fx.Node) -> None:
+        if node.name in wanted:
+            node.meta[ANNOTATION] = annotation(node)
+
+    return annotate
+
+
+def converted_by_torchao(
+    graph_module: fx.GraphModule,
+    annotate: Callable[[fx.Node], None],
+    examples: Sequence[Sequence[Tensor]],
+    reporter: Reporter,
+) -> fx.GraphModule:
+    """The graph quantized by torchao's PT2E flow; what torchao puts around an op has no op id.
+
+    Args:
+        graph_module: A `flat_graph`; it is changed.
+        annotate: Called with every node; writes `ANNOTATION` into the ``meta`` of those that are to be quantized.
+        examples: Flat tensor inputs of each example, at least one; static ranges are found on them.
+        reporter: Gets the progress.
+    """
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # noqa: PLC0415 - slow
+    from torchao.quantization.pt2e.quantizer import Quantizer  # noqa: PLC0415 - slow
+
     class PlanQuantizer(Quantizer):  # type: ignore[misc]  # torchao is not typed
         """Writes the plan as annotations."""
 
         def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
-            """Annotate the wanted nodes of the graph that torchao prepared."""
+            """Annotate the graph that torchao prepared."""
             for node in model.graph.nodes:
-                if node.name in wanted:
-                    node.meta["quantization_annotation"] = self._annotation(node)
+                annotate(node)
             return model
-
-        def _annotation(self, node: fx.Node) -> Any:
-            scheme = schemes[node.name]
-            activation = static[scheme.activations]
-            if str(node.target) in PASSING_OPS:
-                same = SharedQuantizationSpec((node.args[0], node))
-                return QuantizationAnnotation({node.args[0]: activation}, output_qspec=same, _annotated=True)
-            if str(node.target) in ADDING_OPS:
-                inputs = [one for one in node.all_input_nodes if one.name == names.get(node.name)]
-                return QuantizationAnnotation(dict.fromkeys(inputs, activation), _annotated=True)
-            given = fresh if node.name in dynamic_names else activation
-            pair = {node.args[0]: given, node.args[1]: weights[scheme.weights]}
-            return QuantizationAnnotation(pair, _annotated=True)
 
         def validate(self, model: fx.GraphModule) -> None:
             """Nothing to check: the nodes were chosen by what they are."""
 
-    return PlanQuantizer()
-
-
-def _restore_ids(graph_module: fx.GraphModule) -> None:
-    """Remove the op id from the observers' nodes: torchao copies their op's ``meta``."""
-    for node in graph_module.graph.nodes:
+    # torchao folds every batch norm itself, wrongly: it fails on one without gain (`affine=False`), and changes a layer
+    # whose result others read too. `fold_batch_norms` has done it where it can be done.
+    with ExitStack() as stack:
+        preparing = importlib.import_module(prepare_pt2e.__module__)
+        for name in ("_fuse_conv_bn_", "_fuse_linear_bn_"):
+            stack.enter_context(replaced_attribute(preparing, name, lambda _: None))
+        observed = prepare_pt2e(graph_module, PlanQuantizer())
+    for index, example in enumerate(examples):
+        reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
+        observed(*example)
+    converted: fx.GraphModule = convert_pt2e(observed)
+    for node in converted.graph.nodes:
         if "quantize" in str(node.target):
-            node.meta.pop(OP_ID, None)
+            node.meta.pop(OP_ID, None)  # torchao copies the op's meta to what it puts around it
+    return converted
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence torchao's warnings (kernels for other devices, deprecations): no user can act on them."""
-    loggers = [logging.getLogger(name) for name in ("torchao", "torch.utils._pytree")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            for category in (UserWarning, FutureWarning, DeprecationWarning):
-                warnings.simplefilter("ignore", category)
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+_CONVOLUTION = "aten.conv2d.default"
+
+
+def added_value(node: fx.Node, chosen: Collection[fx.Node]) -> fx.Node | None:
+    """The value that an addition adds to the result of an int8 convolution, None if the kernel cannot do it.
+
+    The kernel adds in place, into the memory of that value, which must have a grid and no reader left. So the value
+    must be quantized for convolutions that run earlier anyway, or come from an int8 convolution.
+
+    Args:
+        node: One of `ADDING_OPS`.
+        chosen: The ops that get int8 inputs.
+    """
+    inputs = [one for one in node.args if isinstance(one, fx.Node)]
+    if len(inputs) != 2 or inputs[0] is inputs[1] or node.kwargs.get("alpha", 1) != 1 or not _are_alike(*inputs):
+        return None
+    for convolution, other in (inputs, inputs[::-1]):
+        if _is_convolution(convolution, chosen) and len(convolution.users) == 1:
+            before = _ancestors(convolution)
+            readers = [user for user in other.users if user is not node and user in chosen]
+            if all(reader in before for reader in readers) and (readers or _is_convolution(other, chosen)):
+                return other
+    return None
+
+
+def _is_convolution(node: fx.Node, chosen: Collection[fx.Node]) -> bool:
+    return node in chosen and str(node.target) == _CONVOLUTION
+
+
+def _are_alike(one: fx.Node, other: fx.Node) -> bool:
+    """Whether both are tensors of the same type and, for every size of their symbols, the same shape."""
+    first, second = one.meta.get("val"), other.meta.get("val")
+    if not (isinstance(first, Tensor) and isinstance(second, Tensor)) or first.dtype is not second.dtype:
+        return False
+    return [size_text(size) for size in first.shape] == [size_text(size) for size in second.shape]
+
+
+def _ancestors(node: fx.Node) -> set[fx.Node]:
+    """The node and all that it is computed from."""
+    found, waiting = {node}, [node]
+    while waiting:
+        fresh = [one for one in waiting.pop().all_input_nodes if one not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found

@@ -91,8 +91,7 @@ def kernel_group(asked: int) -> int:
 
 
 def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
-    place = _weight_place(node)
-    weight = constant_of(graph_module, node.args[place])
+    weight = constant_of(graph_module, node.args[_weight_place(node)])
     value = node.meta.get("val")
     if node.kwargs.get("beta", 1) != 1 or node.kwargs.get("alpha", 1) != 1:
         return "its terms are scaled, which the packed kernels do not do"
@@ -134,11 +133,11 @@ def _product_of(graph_module: fx.GraphModule, node: fx.Node) -> _Product:
     return _Product(data, weight.contiguous(), str(source.target), bias if isinstance(bias, fx.Node) else None)
 
 
-Pack = Callable[[fx.GraphModule, fx.Node, _Product, fx.Node], fx.Node]
+_Pack = Callable[[fx.GraphModule, fx.Node, _Product, fx.Node], fx.Node]
 """Inserts the kernel's call for rows [m, k] in bfloat16 in front of a node; it gives [m, n] in bfloat16."""
 
 
-def _replace(graph_module: fx.GraphModule, node: fx.Node, pack: Pack) -> None:
+def _replace(graph_module: fx.GraphModule, node: fx.Node, pack: _Pack) -> None:
     product = _product_of(graph_module, node)
     op_id, width = node.meta[OP_ID], product.weight.shape[1]
     rows = product.data

@@ -11,11 +11,10 @@ from torch import Tensor, fx
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver
 from ace_studio.engine.sensitivity.local_error import NodeRanges, WatchedOp, rounded_call, rounded_result
 from ace_studio.records.recipes.plan import Precision, Scheme
 
-Watched = Mapping[str, WatchedOp]
+WatchedOps = Mapping[str, WatchedOp]
 """Op id -> what a precision rounds there."""
 _Precisions = TypeVar("_Precisions")
 
@@ -23,7 +22,7 @@ _Precisions = TypeVar("_Precisions")
 class WatchingRun(fx.Interpreter):
     """Runs the graph; `at_op` gives the result of every watched op. Counts how often ops are run."""
 
-    def __init__(self, graph_module: fx.GraphModule, watched: Watched) -> None:
+    def __init__(self, graph_module: fx.GraphModule, watched: WatchedOps) -> None:
         super().__init__(graph_module)
         self.watched = watched
         self.runs: Counter[str] = Counter()
@@ -49,44 +48,13 @@ class WatchingRun(fx.Interpreter):
         return node.target(*args, **kwargs)  # type: ignore[operator]
 
 
-class RangeRun(WatchingRun):
-    """Observes the values that watched ops read or give in 8 bits."""
-
-    def __init__(self, graph_module: fx.GraphModule, watched: Watched, choice: RangeChoice) -> None:
-        super().__init__(graph_module, watched)
-        self._choice = choice
-        read = {one.source for op in watched.values() for one in op.operands if one.axis is None}
-        self._names = read | {op.result for op in watched.values()}
-        self._observers: dict[str, ValueObserver] = {}
-        self._infinite: set[str] = set()
-
-    def run_node(self, n: fx.Node) -> Any:
-        """Run one node and look at its value."""
-        result = super().run_node(n)
-        if n.name in self._names and isinstance(result, Tensor) and result.is_floating_point() and result.numel():
-            if bool(result.isfinite().all()):
-                self._observers.setdefault(n.name, ValueObserver(self._choice)).update(result)
-            else:
-                self._infinite.add(n.name)
-        return result
-
-    def ranges(self, scheme: Scheme) -> dict[str, tuple[float, float]]:
-        """Node name -> range on the plan's kind of grid; values that were not finite are left out."""
-        found = {
-            name: observer.range(scheme.activations)
-            for name, observer in self._observers.items()
-            if name not in self._infinite
-        }
-        return {name: (one.low, one.high) for name, one in found.items()}
-
-
 class _RoundingRun(WatchingRun, Generic[_Precisions]):
     """A run that rounds watched ops."""
 
     def __init__(
         self,
         graph_module: fx.GraphModule,
-        watched: Watched,
+        watched: WatchedOps,
         *,
         precisions: _Precisions,
         ranges: NodeRanges,
@@ -117,7 +85,7 @@ class ProbingRun(_RoundingRun[Sequence[Precision]]):
     Source: Hutchinson 1990, doi:10.1080/03610919008812866 (the estimator of a trace by random signs).
     """
 
-    def __init__(self, graph_module: fx.GraphModule, watched: Watched, **rounding: Any) -> None:
+    def __init__(self, graph_module: fx.GraphModule, watched: WatchedOps, **rounding: Any) -> None:
         super().__init__(graph_module, watched, **rounding)
         self._errors: dict[tuple[str, int], dict[Precision, Tensor]] = {}
         self._gradient_operands: dict[str, int] = {}

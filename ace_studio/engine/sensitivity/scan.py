@@ -16,10 +16,11 @@ from ace_studio.engine.ops.roles import is_product, stores_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.observers import RangeChoice
+from ace_studio.engine.quantize.observers import RangeChoice, ValueObservers
 from ace_studio.engine.quantize.simulate import READS, Int8Style, float_graph, int8_layout, rounding_sums
 from ace_studio.engine.quantize.simulate.int8_style import PASSING, Int8Layout, readers_of
-from ace_studio.engine.sensitivity.interpreters import ProbingRun, RangeRun, RoundedRun, Watched, WatchingRun
+from ace_studio.engine.quantize.visit import VisitingRun
+from ace_studio.engine.sensitivity.interpreters import ProbingRun, RoundedRun, WatchedOps, WatchingRun
 from ace_studio.engine.sensitivity.local_error import SIMULATED, WatchedOp, constant_names, operands_of
 from ace_studio.engine.sensitivity.saved import SavedScan, read_scan, scan_key, write_scan
 from ace_studio.records.ops import is_weighted
@@ -181,7 +182,15 @@ class Scan:
     # --- the passes ---
 
     def _find_ranges(self) -> None:
-        watch = RangeRun(self._graph, self.watched, self._request.ranges)
+        read = {one.source for op in self.watched.values() for one in op.operands if one.axis is None}
+        names = read | {op.result for op in self.watched.values()}
+        observers = ValueObservers(self._request.ranges)
+
+        def see(node: fx.Node, value: Tensor) -> None:
+            if node.name in names and value.is_floating_point():
+                observers.see(node.name, value)
+
+        watch = VisitingRun(self._graph, see)
         powers: list[float] = []
         self._exact = []
         with torch.no_grad():
@@ -190,7 +199,8 @@ class Scan:
                 outputs = watch.run(*_copies(sample))
                 self._exact.append([one.clone() for one in outputs])
                 powers = [a + _power(b) for a, b in zip(powers or [0.0] * len(outputs), outputs, strict=True)]
-        self.saved.ranges = watch.ranges(self._request.scheme)
+        found = observers.ranges(lambda _: self._request.scheme.activations)
+        self.saved.ranges = {name: (one.low, one.high) for name, one in found.items()}
         self.saved.powers = tuple(powers)
         self.saved.forwards += 1.0
         self._keep()
@@ -301,7 +311,7 @@ def noise_db(noise: float) -> float:
     return decibels(1.0, noise)
 
 
-def _flops_of(captured: CapturedModel, watched: Watched) -> dict[str, float]:
+def _flops_of(captured: CapturedModel, watched: WatchedOps) -> dict[str, float]:
     table = captured.table
     flops = dict(zip(table.op_id, table.flops, strict=True))
     return {op_id: float(max(1, flops.get(op_id, 0))) for op_id in watched}

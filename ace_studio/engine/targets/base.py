@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import torch
+from torch import nn
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.progress import Reporter
@@ -90,9 +91,17 @@ class Lowered(ABC):
     runs_in_torch: ClassVar[bool] = True
     """Whether a call computes with torch, so that gradients must be switched off."""
 
-    @abstractmethod
+    _call: Callable[..., Any]
+    """What runs it; mostly a `FlatCall` around the runtime's function."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: arguments and results are those of forward, nested alike, as torch tensors."""
+        return self._call(*args, **kwargs)
+
+    def bare(self, example: Example) -> Callable[[], object] | None:
+        """One call of the runtime alone, on inputs in its own form; None if it cannot be told apart."""
+        del example
+        return None
 
     @abstractmethod
     def read_back(self) -> list[OpActual]:
@@ -101,6 +110,21 @@ class Lowered(ABC):
     @abstractmethod
     def save(self, folder: Path) -> Path:
         """Write the artifact into ``folder`` and return its path. `Target.load` can run it in another process."""
+
+
+class CompiledModule(nn.Module):
+    """A drop-in for the original module: same arguments, same nesting of outputs, inference only."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        super().__init__()
+        self._lowered = lowered
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the compiled model."""
+        if not self._lowered.runs_in_torch:
+            return self._lowered(*args, **kwargs)  # a small model takes less time than switching gradients off and on
+        with torch.no_grad():
+            return self._lowered(*args, **kwargs)
 
 
 class Target(ABC):
@@ -117,7 +141,8 @@ class Target(ABC):
         missing = [package for package in packages if importlib.util.find_spec(package) is None]
         if missing:
             return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=self.row.install)
-        return Availability(ok=True, version=importlib.metadata.version(packages[0] if packages else "torch"))
+        version = importlib.metadata.version(packages[0]) if packages else str(torch.__version__)
+        return Availability(ok=True, version=version)
 
     @abstractmethod
     def precision_problem(self, precision: Precision) -> str:

@@ -34,6 +34,11 @@ def forget_traces() -> None:
     _forget_stale_imports()
 
 
+def leave_transforms() -> None:
+    """End what a failed trace left of vmap and grad: random numbers would be refused from then on (torch 2.13)."""
+    torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(0)
+
+
 def _forget_stale_imports() -> None:
     """Remove names that the compiler left for modules that have been reloaded since, as edited files are."""
     for space in [one for one in list(sys.modules.values()) if type(one) is ModuleType]:

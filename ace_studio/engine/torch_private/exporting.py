@@ -11,11 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
+from torch._export.serde import serialize
 from torch.export import Dim, ExportedProgram
+from torch.export._trace import _export
 from torch.fx.experimental import _config as _shape_config
 
 from ace_studio.engine.replaced import replaced_attribute
+from ace_studio.engine.torch_private.flex_attention import flex_attention_as_plain_ops
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
+
+SerializeError: type[Exception] = serialize.SerializeError
+"""What `torch.export.save` raises for an op that no file can hold."""
 
 
 @contextmanager
@@ -80,12 +86,26 @@ _BIDIRECTIONAL = 5
 """Position of ``bidirectional`` behind input and state: params, has_biases, layers, dropout, train, bidirectional."""
 
 
+_GRADIENTS_NOT_FOLLOWED = ("has no attribute 'constant'", "Expected FakeTensor, got")
+"""What the tracer says of gradients under ``vmap`` in torch 2.13, and in 2.11."""
+
+
 def export_program(
     module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, dynamic_shapes: Any, strict: bool
 ) -> ExportedProgram:
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
-    with sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), short_sizes(), keywords_named(module, kwargs):
-        program = torch.export.export(module, args, dict(kwargs), dynamic_shapes=dynamic_shapes, strict=strict)
+    with (
+        sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), flex_attention_as_plain_ops(), short_sizes(),
+        keywords_named(module, kwargs),
+    ):  # fmt: skip
+        given = (module, args, dict(kwargs), dynamic_shapes)
+        try:
+            program = torch.export.export(*given[:3], dynamic_shapes=dynamic_shapes, strict=strict)
+        except (AttributeError, AssertionError) as error:
+            if strict or not any(words in str(error) for words in _GRADIENTS_NOT_FOLLOWED):
+                raise
+            # The tracer of composite operators cannot follow torch.func.grad under vmap; that of aten can.
+            program = _export(*given, strict=False, pre_dispatch=False)
         _write_roots_as_powers(program)
         write_sizes_in_integers(program)
     return program

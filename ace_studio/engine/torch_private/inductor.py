@@ -18,7 +18,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.replaced import replaced_attribute
-from ace_studio.engine.torch_private.operators import register_quantized_ops
+from ace_studio.engine.torch_private.operators import register_quantized_ops, result_dtype
+from ace_studio.records.safe_file import native_stream
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,8 @@ def compile_frozen(
 
     Returns: The compiled function, and the nodes that code was generated for.
     """
-    with torch.no_grad(), warnings.catch_warnings():
-        # Importing and running Inductor uses what torch itself has deprecated; nobody here can change it.
-        warnings.simplefilter("ignore")
+    # Importing and running Inductor uses what torch itself has deprecated; nobody here can change it.
+    with torch.no_grad(), warnings.catch_warnings(action="ignore"):
         return _compile_frozen(graph_module, before_folding)
 
 
@@ -73,7 +73,7 @@ def _compile_frozen(
     from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
 
     for attempts_left in reversed(range(MOST_DAMAGED + 1)):
-        own = copy.deepcopy(graph_module)
+        own = _copy_without_sources(graph_module)
         examples, mode = _fake_examples(own)
         try:
             with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
@@ -105,6 +105,14 @@ def damaged_library(message: str) -> Path | None:
     found = _DAMAGED.search(message)
     path = Path(found["path"]) if found else None
     return path if path is not None and path.is_file() else None
+
+
+def _copy_without_sources(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy whose nodes have no sources of their own, so that it is the oldest graph that `origins_of` finds."""
+    own = copy.deepcopy(graph_module)
+    for node in own.graph.nodes:
+        node.meta["from_node"] = []
+    return own
 
 
 def _fake_examples(graph_module: torch.fx.GraphModule) -> tuple[list[Any], Any]:
@@ -152,6 +160,7 @@ def package_frozen(
     *,
     before_folding: Callable[[torch.fx.GraphModule], object],
     notes: Mapping[str, str],
+    ranges: Mapping[Any, Any],
 ) -> list[CompiledNode]:
     """Compile a graph ahead of time, as `compile_frozen` does it, into a package (``.pt2``) that needs no compiler.
 
@@ -162,16 +171,16 @@ def package_frozen(
         path: The package; must end in ``.pt2``.
         before_folding: As in `compile_frozen`.
         notes: Metadata of the package, which `open_package` returns.
+        ranges: Symbol -> the range for which the graph was proven; the package checks it if it is asked to.
 
     Returns: The nodes that code was generated for.
     """
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with torch.no_grad(), warnings.catch_warnings(action="ignore"):
         from torch._inductor.compile_fx import compile_fx_aot  # noqa: PLC0415 - takes seconds
         from torch._inductor.package.package import package_aoti  # noqa: PLC0415
 
-        own = copy.deepcopy(graph_module)
-        examples, _ = _fake_examples(own)
+        own = _copy_without_sources(graph_module)
+        examples, mode = _fake_examples(own)
         results = tuple(range(len(graph_module.graph.output_node().args[0])))  # type: ignore[arg-type]
         options = {
             "aot_inductor.package": True,
@@ -179,10 +188,27 @@ def package_frozen(
             "aot_inductor.serialized_out_spec": pytree.treespec_dumps(pytree.tree_structure(results)),
             "aot_inductor.metadata": dict(notes),
         }
-        with _frozen_settings(before_folding) as seen:
+        with _frozen_settings(before_folding) as seen, _kept_ranges(mode, ranges):
             files: Any = compile_fx_aot(own, examples, config_patches=options)
-        package_aoti(str(path), files)
+        with native_stream(path) as stream:
+            package_aoti(stream, files)
     return seen
+
+
+@contextmanager
+def _kept_ranges(mode: Any, ranges: Mapping[Any, Any]) -> Iterator[None]:
+    """Give the symbols the ranges that were proven, and keep them.
+
+    What torch chooses for the traced sizes, such as a kernel for batches from 16 on, narrows them, and the package
+    would refuse other sizes, which its code computes too.
+    """
+    environment = getattr(mode, "shape_env", None)
+    if environment is None:
+        yield
+        return
+    environment.var_to_range.update({one: ranges[one] for one in environment.var_to_range if one in ranges})
+    with replaced_attribute(environment, "_refine_ranges", lambda _: None):
+        yield
 
 
 def open_package(path: Path) -> tuple[Callable[..., Sequence[Any]], dict[str, str]]:
@@ -190,8 +216,7 @@ def open_package(path: Path) -> tuple[Callable[..., Sequence[Any]], dict[str, st
 
     It is machine code: open only what you trust. Raises: RuntimeError if it is not there or no package.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         from torch._inductor import aoti_load_package  # noqa: PLC0415 - takes seconds
 
         package: Any = aoti_load_package(str(path))
@@ -210,21 +235,27 @@ def _compiled_nodes(graph: torch.fx.Graph) -> Iterator[CompiledNode]:
     for node in graph.nodes:
         if node.op != "call_function":
             continue
-        value = node.meta.get("val")
-        value = value[0] if isinstance(value, tuple | list) and value else value
-        origins = origins_of(node)
-        yield CompiledNode(_target_name(node.target), origins, getattr(value, "dtype", None))
+        yield CompiledNode(_target_name(node.target), origins_of(node), result_dtype(node.meta.get("val")))
 
 
 def origins_of(node: torch.fx.Node) -> tuple[str, ...]:
-    """Names of the nodes that ``node`` was made from; some of Inductor's patterns record them only at its inputs."""
+    """Names of the nodes of the compiled graph that ``node`` was made from.
+
+    Some of Inductor's patterns record them only at its inputs. Torch 2.11 traces one graph more than 2.13, so the
+    oldest source counts, not the latest.
+    """
     waiting = [node]
     while waiting:
         one = waiting.pop(0)
         if one.meta.get("from_node"):
-            return tuple(str(source.name) for source in one.meta["from_node"])
+            return tuple(dict.fromkeys(_oldest(one.meta["from_node"])))
         waiting += [before for before in one.all_input_nodes if before.op == "call_function"]
     return ()
+
+
+def _oldest(sources: Sequence[Any]) -> Iterator[str]:
+    for source in sources:
+        yield from _oldest(source.from_node) if source.from_node else (str(source.name),)
 
 
 def _target_name(target: object) -> str:
@@ -253,8 +284,7 @@ class CompilerTables:
 @functools.cache
 def compiler_tables() -> CompilerTables:
     """The compiler's tables; the first call imports them, which takes seconds."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         lowering: Any = importlib.import_module("torch._inductor.lowering")
         decomposing: Any = importlib.import_module("torch._inductor.decomposition")
         table: Any = decomposing.select_decomp_table()

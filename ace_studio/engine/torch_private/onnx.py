@@ -34,8 +34,7 @@ class OnnxTranslations:
 @cache
 def onnx_translations() -> OnnxTranslations:
     """The exporter's tables; the first call imports them, which takes seconds."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # importing the exporter uses what its own makers have deprecated
+    with warnings.catch_warnings(action="ignore"):  # importing the exporter uses what its own makers have deprecated
         registration = importlib.import_module("torch.onnx._internal.exporter._registration")
         decomposing = importlib.import_module("torch.onnx._internal.exporter._decomp")
         registry = registration.ONNXRegistry.from_torchlib()

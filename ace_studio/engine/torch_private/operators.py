@@ -44,6 +44,12 @@ def argument_names(target: object) -> list[str]:
     return [argument.name for argument in schema.arguments] if schema is not None else []
 
 
+def result_dtype(value: object) -> torch.dtype | None:
+    """Element type of an op's result, of the first one if there are several; None if that is no tensor."""
+    value = value[0] if isinstance(value, tuple | list) and value else value
+    return value.dtype if isinstance(value, torch.Tensor) else None
+
+
 _OWN_FAMILIES = frozenset({"aten", "prim", "prims", "quantized_decomposed", "quantized", "mkldnn", "inductor"})
 
 
@@ -76,8 +82,6 @@ def call_symbolically(target: Any, *arguments: Any) -> Any:
 
 def register_quantized_ops() -> None:
     """Register the ``quantized_decomposed`` ops, which a saved int8 program calls."""
-    import torch.ao.quantization.fx._decomposed  # noqa: F401, PLC0415 - importing it registers them
-
     importlib.import_module("torch.ao.quantization.fx._decomposed")
 
 

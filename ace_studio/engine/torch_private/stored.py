@@ -21,11 +21,13 @@ def program_to_json(program: ExportedProgram) -> bytes:
     from torch._export.serde import serialize as serde  # noqa: PLC0415 - takes long to load, and is not always needed
 
     private: Any = serde
-    # torch sorts a copy only to check that it can, which takes four fifths of the time.
-    with replaced_attribute(private, "canonicalize", lambda written, *_: written):
-        written = private.ExportedProgramSerializer().serialize(
-            program, serialize_state_dict=False, serialize_constants=False, serialize_example_inputs=False
-        )
+    with (
+        # torch sorts a copy only to check that it can, which takes four fifths of the time.
+        replaced_attribute(private, "canonicalize", lambda written, *_: written),
+        # No tensors; arguments that say so exist since torch 2.12.
+        replaced_attribute(private, "serialize_torch_artifact", lambda *_: b""),
+    ):
+        written = private.ExportedProgramSerializer().serialize(program)
     content: bytes = private._to_json_bytes(written.exported_program)
     return content
 

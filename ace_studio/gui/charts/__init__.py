@@ -3,8 +3,8 @@
 chart       one plot under its title, and what all plots share
 points      runs as points, their names and colours
 overview    latency, accuracy and size side by side
-trade_off   every run as a point, the front, and the lines of the goal that can be dragged
-axes        the quantities by which the trade-off compares runs; goal_line their bounds beside it
+trade_off   every run as a point, the front, and the lines of the goal that can be dragged, with their numbers beside it
+axes        the quantities by which the trade-off compares runs
 op_time     where the time goes, by op, module or precision, for the baseline and each run
 roofline    every op against what this machine can do at most
 error_line  how the error grows along the graph

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.records.goals import latency_ratio
 from ace_studio.records.results import SearchStep, TargetRun
@@ -49,14 +50,14 @@ def _over_baseline(latency_ms: float, document: Document) -> float | None:
 
 
 LATENCY = AxisRow(
-    id="latency", text="latency", title="latency in ms", is_most=True, bound="max_latency_ratio", words=ms_text,
+    id="latency", text="latency", title=tr("latency in ms"), is_most=True, bound="max_latency_ratio", words=ms_text,
     of_run=lambda run, document: _times_baseline(latency_ratio(run, document.baseline), document),
     of_baseline=_baseline_ms,
     of_step=lambda step, document: _times_baseline(step.latency_ratio, document),
     from_goal=_times_baseline, to_goal=_over_baseline,
 )  # fmt: skip
 SIZE = AxisRow(
-    id="size", text="size", title="size in MB", is_most=True, bound="max_size_mb",
+    id="size", text="size", title=tr("size in MB"), is_most=True, bound="max_size_mb",
     words=lambda size: bytes_text(size * 1e6),
     of_run=lambda run, _: run.size_bytes / 1e6 if run.size_bytes else None,
     of_step=lambda step, _: step.size_bytes / 1e6 if step.size_bytes else None,
@@ -65,7 +66,7 @@ SIZE = AxisRow(
     from_goal=lambda value, _: value, to_goal=lambda value, _: value,
 )  # fmt: skip
 DROP = AxisRow(
-    id="drop", text="accuracy drop", title="accuracy drop in %", is_most=True, bound="max_drop",
+    id="drop", text=tr("accuracy drop"), title=tr("accuracy drop in %"), is_most=True, bound="max_drop",
     words=lambda drop: percent_text(drop / 100),
     of_run=lambda run, _: None if run.metric_drop is None else 100 * run.metric_drop,
     of_step=lambda step, _: None if step.metric_drop is None else 100 * step.metric_drop,
@@ -73,7 +74,8 @@ DROP = AxisRow(
     from_goal=lambda value, _: 100 * value, to_goal=lambda value, _: value / 100,
 )  # fmt: skip
 SQNR = AxisRow(
-    id="sqnr", text="fidelity (SQNR)", title="SQNR in dB", is_most=False, bound="min_sqnr_db", words=decibel_text,
+    id="sqnr", text=tr("fidelity (SQNR)"), title=tr("SQNR in dB"), is_most=False,
+    bound="min_sqnr_db", words=decibel_text,
     of_run=lambda run, _: None if run.sqnr_db is None else min(run.sqnr_db, 120.0), of_baseline=lambda _: None,
     of_step=lambda step, _: None if step.sqnr_db is None else min(step.sqnr_db, 120.0),
     from_goal=lambda value, _: value, to_goal=lambda value, _: value,

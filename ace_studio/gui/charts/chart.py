@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.small import ElidedLabel, column
+from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -26,7 +26,6 @@ class Chart(QWidget):
     """One plot under its title. Whatever depends on pixels is arranged again when the size changes."""
 
     def __init__(self, title: str) -> None:
-        """Build the empty plot."""
         super().__init__()
         self.title = ElidedLabel(title)
         self.title.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -47,13 +46,12 @@ class Chart(QWidget):
         self.reads: Callable[[float, float], str] = lambda x, y: ""  # noqa: ARG005 - nothing to read by default
         """What the place under the mouse stands for, in words; empty if there is nothing."""
         self._line = pg.InfiniteLine(angle=90)
-        self._reading = QLabel(self.widget)
+        self._reading = QLabel(self.widget, textFormat=Qt.TextFormat.PlainText)
         self._reading.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._reading.hide()
         self.widget.scene().sigMouseMoved.connect(self._hover)
         self.setMinimumWidth(140)
-        self.setLayout(column(self.title, self.widget, gap=2))
-        self.layout().setContentsMargins(4, 8, 4, 4)  # type: ignore[union-attr]
+        self.setLayout(column(self.title, self.widget, gap=2, margin=(4, 8, 4, 4)))
 
     def start(self, title: str, colours: Colours, *, y_grid: bool = False) -> pg.PlotItem:
         """Clear the plot and give it another title and theme."""
@@ -103,6 +101,15 @@ class Chart(QWidget):
         super().leaveEvent(event)
         self._line.hide()
         self._reading.hide()
+
+    def write(
+        self, text: str, x: float, y: float, *, colour: str, anchor: tuple[float, float] = (0, 0), angle: float = 0
+    ) -> pg.TextItem:
+        """Write into the plot. ``anchor``: the place of the text that lies at x and y, (0, 0) is its upper left."""
+        item = pg.TextItem(text, color=colour, anchor=anchor, angle=angle)
+        item.setPos(x, y)
+        self.plot.addItem(item)
+        return item
 
     def describe(self, words: str) -> None:
         """Describe the plot for screen readers."""
@@ -177,18 +184,15 @@ class Chart(QWidget):
 class ChartView(QWidget):
     """One entry of the charts panel."""
 
-    needs: ClassVar[str] = "a run"
-    """What the chart needs before it can be drawn, in words."""
-
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty chart; `update_from` follows at once."""
         super().__init__()
         self.session = session
         self.colours = colours
 
     def missing(self, document: Document) -> str:
-        """Why there is nothing to draw, in one sentence; empty if there is something."""
-        raise NotImplementedError
+        """Why there is nothing to draw, in one sentence; empty if there is something, or something to do."""
+        del document
+        return ""
 
     def update_from(self, document: Document) -> None:
         """Draw the document. Called only while the chart is visible, and only if something changed."""
@@ -197,6 +201,26 @@ class ChartView(QWidget):
     def restyle(self, colours: Colours) -> None:
         """Use another theme; `update_from` follows."""
         self.colours = colours
+
+    def draw_again(self) -> None:
+        """Draw the present document, after another choice in the chart itself."""
+        self.update_from(self.session.document)
+
+
+class PlotView(ChartView):
+    """An entry that is one plot."""
+
+    def show_plot(self, title: str, *tools: QLayout) -> None:
+        """Lay the plot out, below lines of tools."""
+        self.chart = Chart(title)
+        self.chart.widget.scene().sigMouseClicked.connect(self.clicked)
+        self.setLayout(column(*tools, self.chart, gap=0, stretch=len(tools)))
+
+    def clicked(self, event: object) -> None:
+        """Select the op under the mouse."""
+        found = under_mouse(self.chart.plot, event)
+        if isinstance(found, str):
+            self.session.view.select([found])
 
 
 def add_spots(
@@ -212,15 +236,7 @@ def add_spots(
 ) -> None:
     """A point per op, all in one item; the selected ones are ringed.
 
-    Args:
-        plot: To draw in.
-        places: x and y of each, in the plot's own units.
-        op_ids: What `under_mouse` gives.
-        fills: ``#rrggbb`` of each.
-        sizes: Of each, px.
-        selected: Ids of the ops to ring.
-        colours: Of the theme.
-        tip: Id -> tooltip of the point.
+    ``places``: x and y in the plot's own units. ``sizes`` are in px. ``tip``: id -> tooltip.
     """
     brushes = {fill: pg.mkBrush(fill) for fill in set(fills)}
     pens = (pg.mkPen(colours.border, width=1), pg.mkPen(colours.accent, width=3))

@@ -6,9 +6,9 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
-from ace_studio.gui.charts.chart import Chart, ChartView
+from ace_studio.gui.charts.chart import PlotView
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.small import column
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import unclear_words
 from ace_studio.session.comparison.figures import Difference
 from ace_studio.session.comparison.sides import PinnedPair
@@ -19,28 +19,26 @@ _FIGURES = (("latency", -1), ("speedup", 1), ("size", -1))
 """Field of a row, and whether a ratio above 1 is better (1) or worse (-1)."""
 
 
-class Differences(ChartView):
+class Differences(PlotView):
     """A row per figure of every target; a line marks no change."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty plot."""
         super().__init__(session, colours)
-        self.chart = Chart("B over A")
-        self.setLayout(column(self.chart))
+        self.show_plot("B over A")
 
     def missing(self, document: Document) -> str:
         """Needs two sides with a figure that both have."""
         found = document.comparison
         if found is None:
-            return "Pin a run as A and one as B, and show their difference."
-        return "" if _ratios(found) else "No target has a figure in both."
+            return tr("Pin a run as A and one as B, and show their difference.")
+        return "" if _ratios(found) else tr("No target has a figure in both.")
 
     def update_from(self, document: Document) -> None:
         """Draw the ratios."""
         if document.comparison is None:
             return
         found = _ratios(document.comparison)
-        plot = self.chart.start("B over A, with 95 % intervals. Grey: within the noise", self.colours)
+        plot = self.chart.start(tr("B over A, with 95 % intervals. Grey: within the noise"), self.colours)
         plot.addItem(pg.InfiniteLine(pos=1.0, pen=pg.mkPen(self.colours.control, style=Qt.PenStyle.DashLine)))
         tops = []
         for at, (name, one, better) in enumerate(found):
@@ -58,14 +56,11 @@ class Differences(ChartView):
             words = said if one.is_clear else f"{change:.2f}×, {unclear_words(one)}"
             spot.setToolTip(f"{name}: {words}, 95 %: {low:.3g} – {high:.3g}")
             plot.addItem(spot)
-            text = pg.TextItem(
-                f"   {words}", color=self.colours.text if one.is_clear else self.colours.text_dim, anchor=(0, 0.5)
-            )
-            text.setPos(high * 1.02, y)
-            plot.addItem(text)
+            ink = self.colours.text if one.is_clear else self.colours.text_dim
+            self.chart.write(f"   {words}", high * 1.02, y, colour=ink, anchor=(0, 0.5))
             tops.append((high, words, name))
         self.chart.name_rows([name for name, _, _ in found])
-        self.chart.keep_room(max(1.0, *(top for top, _, _ in tops)), "00.00×, within noise")
+        self.chart.keep_room(max(1.0, *(top for top, _, _ in tops)), tr("00.00×, within noise"))
         self.chart.describe("; ".join(f"{name} {words}" for _, words, name in tops))
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyqtgraph as pg
 
-from ace_studio.gui.charts.chart import Chart, ChartView, add_spots, under_mouse
+from ace_studio.gui.charts.chart import PlotView, add_spots
 from ace_studio.gui.charts.points import colour_of, run_names
 from ace_studio.gui.ops.facts import row_of_ops, selected_run
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.small import column
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import decibel_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport, TargetRun
@@ -36,25 +36,19 @@ def _read(graph: GraphTable | None, known: Sequence[tuple[str, Mapping[int, floa
     return "\n".join([graph.op_id[row], *found]) if graph is not None and found else ""
 
 
-class ErrorLine(ChartView):
+class ErrorLine(PlotView):
     """One line per run; the selected run shows its points. A click selects the op."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty plot."""
         super().__init__(session, colours)
-        self.chart = Chart("Error along the graph")
-        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
         self.shown: list[tuple[int, float, OpReport]] = []
-        self.setLayout(column(self.chart))
+        self.show_plot(tr("Error along the graph"))
 
     def missing(self, document: Document) -> str:
         """Needs a run that compared its ops with those of the float model."""
-        is_there = document.graph is not None and any(
-            op.error_db is not None for run in document.runs for op in run.ops
-        )
-        return (
-            "" if is_there else "The error of every op appears here after a run that compares them with the original."
-        )
+        if document.graph and any(op.error_db is not None for run in document.runs for op in run.ops):
+            return ""
+        return tr("The error of every op appears here after a run that compares them with the original.")
 
     def update_from(self, document: Document) -> None:
         """Draw the lines."""
@@ -62,39 +56,30 @@ class ErrorLine(ChartView):
             return
         rows = row_of_ops(document.graph)
         plot = self.chart.start(
-            "Fidelity of each op's value to the original's, dB, along the graph: lower is worse",
+            tr("Fidelity of each op's value to the original's, dB, along the graph: lower is worse"),
             self.colours,
             y_grid=True,
         )
-        chosen = selected_run(document)
         names = run_names(document)
-        self.shown = []
-        everything: list[float] = []
-        for at, run in enumerate(document.runs):
-            found = errors_of(run, rows)
-            if not found:
-                continue
-            everything += [value for _, value, _ in found]
-            if run is chosen:
-                self.shown = found
-            else:
+        errors = {at: found for at, run in enumerate(document.runs) if (found := errors_of(run, rows))}
+        # If the selected run has no errors: the first run that does.
+        chosen = next((at for at in errors if document.runs[at] is selected_run(document)), next(iter(errors)))
+        self.shown = errors[chosen]
+        for at, found in errors.items():
+            if at != chosen:
                 self._line(plot, found, self.colours.faded, width=1.0, tip=names[at])
-        if not self.shown:
-            # The selected run has no errors: take the first run that does.
-            at, run = next((at, run) for at, run in enumerate(document.runs) if errors_of(run, rows))
-            chosen, self.shown = run, errors_of(run, rows)
-        at = next(at for at, run in enumerate(document.runs) if run is chosen)
-        self._line(plot, self.shown, colour_of(at, document, self.colours), width=2.0, tip=names[at])
+        self._line(plot, self.shown, colour_of(chosen, document, self.colours), width=2.0, tip=names[chosen])
         self._points(plot, document)
         plot.setXRange(-1, len(document.graph), padding=0)
+        everything = [value for found in errors.values() for _, value, _ in found]
         low, high = min(everything), max(everything)
         plot.setYRange(low - 0.1 * (high - low + 1), high + 0.12 * (high - low + 1), padding=0)
-        known = [
-            (names[at], {row: value for row, value, _ in errors_of(run, rows)}) for at, run in enumerate(document.runs)
-        ]
+        known = [(names[at], {row: value for row, value, _ in found}) for at, found in errors.items()]
         self.chart.reads = lambda x, _: _read(document.graph, known, round(x))
         worst = min(self.shown, key=lambda one: one[1])
-        self.chart.describe(f"{names[at]}: lowest at {worst[2].id} with {decibel_text(worst[1])}")
+        self.chart.describe(
+            tr("{names}: lowest at {id} with {db}", names=names[chosen], id=worst[2].id, db=decibel_text(worst[1]))
+        )
 
     def _line(
         self, plot: pg.PlotItem, found: list[tuple[int, float, OpReport]], colour: str, *, width: float, tip: str
@@ -117,8 +102,3 @@ class ErrorLine(ChartView):
             colours=self.colours,
             tip=lambda op_id: f"{op_id} ({known[op_id][1].actual}): {decibel_text(known[op_id][0])}",
         )
-
-    def _clicked(self, event: object) -> None:
-        found = under_mouse(self.chart.plot, event)
-        if isinstance(found, str):
-            self.session.view.select([found])

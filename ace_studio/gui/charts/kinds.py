@@ -8,6 +8,7 @@ from importlib import import_module
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import translate_fields
 from ace_studio.session.session import Session
 
 
@@ -20,6 +21,9 @@ class ChartRow:
     module: str
     view: str
     tip: str
+
+    def __post_init__(self) -> None:
+        translate_fields(self, "text", "tip")
 
     def build(self, session: Session, colours: Colours) -> ChartView:
         """Import and make it."""

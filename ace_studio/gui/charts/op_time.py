@@ -8,34 +8,33 @@ from itertools import chain
 
 import pyqtgraph as pg
 
-from ace_studio.gui.charts.chart import Chart, ChartView
+from ace_studio.gui.charts.chart import PlotView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view.colours import text_on
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, row
+from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, label
 from ace_studio.gui.words.formatting import ms_text, plural
+from ace_studio.records.by_identity import are_same
 from ace_studio.records.results import OpReport, OpsProfile
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 PARTS_SHOWN = 9
 """The largest parts have a colour of their own; the rest is one part."""
-ALL_OTHERS = "all others"
+ALL_OTHERS = tr("all others")
 _BAR = 0.62
 
 GROUPINGS: dict[str, tuple[str, Callable[[OpReport], str]]] = {
     "op": ("operator", lambda op: short_op(op.op)),
-    "module": ("module", lambda op: _top_module(op.module)),
-    "precision": ("actual precision", lambda op: op.actual),
-    "each": ("single op", lambda op: op.id),
+    "module": ("module", lambda op: ".".join(op.module.split(".")[:2]) or "model"),
+    "precision": (tr("actual precision"), lambda op: op.actual),
+    "each": (tr("single op"), lambda op: op.id),
 }
 """Id -> words, and the part that an op belongs to."""
-
-
-def _top_module(path: str) -> str:
-    return ".".join(path.split(".")[:2]) or "model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +62,8 @@ class BarPart:
 
 def timed_runs(document: Document) -> list[TimedRow]:
     """The baseline and the runs whose ops were timed, in this order."""
-    found = []
-    if document.baseline is not None:
-        found.append(
-            TimedRow(
-                name=document.baseline.name, run=None, ops=document.baseline.ops, profile=document.baseline.profile
-            )
-        )
-    names = run_names(document)
+    base, names = document.baseline, run_names(document)
+    found = [TimedRow(name=base.name, run=None, ops=base.ops, profile=base.profile)] if base is not None else []
     found += [
         TimedRow(name=names[at], run=at, ops=run.ops, profile=run.profile) for at, run in enumerate(document.runs)
     ]
@@ -102,52 +95,40 @@ def parts_of(runs: Sequence[TimedRow], group_of: Callable[[OpReport], str]) -> l
     return found
 
 
-class OpTime(ChartView):
+class OpTime(PlotView):
     """Bars in milliseconds, or as shares of each run's own time."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty plot."""
         super().__init__(session, colours)
         self.parts: list[BarPart] = []
         self._runs: list[TimedRow] = []
         self._made_of: tuple[object, ...] = ()
         """The grouping and the ops that `parts` were made of."""
-        self.grouping, self.unit = ComboBox(), ComboBox()
-        self.grouping.setAccessibleName("Parts by")
-        for each, (words, _) in GROUPINGS.items():
-            self.grouping.addItem(words, each)
-        self.unit.setAccessibleName("Unit")
-        self.unit.addItem("milliseconds", "ms")
-        self.unit.addItem("share of the run", "share")
-        for combo in (self.grouping, self.unit):
-            combo.activated.connect(lambda _: self.update_from(session.document))
-        self.note = ElidedLabel()
-        self.note.setProperty("role", "dim")
-        tools = row(label("By", "dim", wrap=False), self.grouping, self.unit, self.note)
-        tools.setStretch(3, 1)
-        tools.setContentsMargins(GAP, 6, GAP, 0)
-        self.chart = Chart("Time by op")
-        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
-        self.setLayout(column(tools, self.chart, gap=0))
-        self.layout().setStretch(1, 1)  # type: ignore[union-attr]
+        parts = [(words, each) for each, (words, _) in GROUPINGS.items()]
+        self.grouping = ComboBox(tr("Parts by"), parts, chosen=self.draw_again)
+        units = (("milliseconds", "ms"), (tr("share of the run"), "share"))
+        self.unit = ComboBox(tr("Unit"), units, chosen=self.draw_again)
+        self.note = ElidedLabel(role="dim")
+        tools = row(
+            label(tr("By"), "dim", wrap=False), self.grouping, self.unit, self.note, stretch=3, margin=(GAP, 6, GAP, 0)
+        )
+        self.show_plot(tr("Time by op"), tools)
 
     def missing(self, document: Document) -> str:
         """Needs a target whose ops were timed."""
-        return "" if timed_runs(document) else "The time of every op appears here after a run that measures."
+        return "" if timed_runs(document) else tr("The time of every op appears here after a run that measures.")
 
     def update_from(self, document: Document) -> None:
         """Draw the bars."""
         self._runs = timed_runs(document)
         words, group_of = GROUPINGS[str(self.grouping.currentData())]
         made_of = (words, *(one.ops for one in self._runs))
-        if len(made_of) != len(self._made_of) or any(
-            new is not old for new, old in zip(made_of, self._made_of, strict=True)
-        ):
+        if not are_same(made_of, self._made_of):
             self._made_of = made_of
             self.parts = parts_of(self._runs, group_of)
         is_share = self.unit.currentData() == "share"
-        unit = "share of the time of all ops, %" if is_share else "ms"
-        plot = self.chart.start(f"Time by {words}, {unit}", self.colours)
+        unit = tr("share of the time of all ops, %") if is_share else "ms"
+        plot = self.chart.start(tr("Time by {words}, {unit}", words=words, unit=unit), self.colours)
         scale = self._scales(is_share)
         for group in dict.fromkeys(part.group for part in self.parts):
             self._draw_group(plot, [part for part in self.parts if part.group == group], scale, document)
@@ -180,16 +161,15 @@ class OpTime(ChartView):
             )
             bar.setToolTip(self._tip(part))
             plot.addItem(bar)
-            self._write(plot, part, scale[part.row], text_on(colour))
+            self._write(part, scale[part.row], text_on(colour))
 
-    def _write(self, plot: pg.PlotItem, part: BarPart, scale: float, colour: str) -> None:
+    def _write(self, part: BarPart, scale: float, colour: str) -> None:
         """Write the name into a part that is wide enough."""
         whole = max((self._y_end(at) * one for at, one in enumerate(self._all_scales())), default=1.0)
         room = (part.width_ms * scale) / (whole or 1.0) * max(80.0, self.chart.plot.getViewBox().width())
         if room > self.fontMetrics().horizontalAdvance(part.group) + 10:
-            text = pg.TextItem(part.group, color=colour, anchor=(0.5, 0.5))
-            text.setPos((part.start_ms + part.width_ms / 2) * scale, self._y(part.row))
-            plot.addItem(text)
+            middle = (part.start_ms + part.width_ms / 2) * scale
+            self.chart.write(part.group, middle, self._y(part.row), colour=colour, anchor=(0.5, 0.5))
 
     def _all_scales(self) -> list[float]:
         return self._scales(self.unit.currentData() == "share")
@@ -208,7 +188,7 @@ class OpTime(ChartView):
     def _tip(self, part: BarPart) -> str:
         one = self._runs[part.row]
         whole = self._y_end(part.row)
-        share = f"{100 * part.width_ms / whole:.0f} % of its ops" if whole else ""
+        share = tr("{number:.0f} % of its ops", number=100 * part.width_ms / whole) if whole else ""
         return f"{one.name}: {part.group}\n{ms_text(part.width_ms)}, {share}, {plural(len(part.op_ids), 'op')}"
 
     def _words(self, document: Document) -> str:
@@ -216,14 +196,22 @@ class OpTime(ChartView):
         wanted = document.selection.run
         one = next((one for one in self._runs if one.run == wanted), self._runs[0] if self._runs else None)
         if one is None or one.profile is None:
-            return "Click a part to select its ops"
+            return tr("Click a part to select its ops")
         found = one.profile
-        rest = f"{ms_text(found.uncovered_ms)} around them"
+        rest = tr("{time} around them", time=ms_text(found.uncovered_ms))
         if found.uncovered_ms < 0:
-            rest = f"timing them one by one took {ms_text(-found.uncovered_ms)} more than the whole does"
-        return f"{one.name}: ops {ms_text(found.ops_ms)}, the whole {ms_text(found.latency_ms)}; {rest}. {found.source}"
+            rest = tr("timing them one by one took {time} more than the whole does", time=ms_text(-found.uncovered_ms))
+        return tr(
+            "{name}: ops {time}, the whole {time2}; {rest}. {source}",
+            name=one.name,
+            time=ms_text(found.ops_ms),
+            time2=ms_text(found.latency_ms),
+            rest=rest,
+            source=found.source,
+        )
 
-    def _clicked(self, event: object) -> None:
+    def clicked(self, event: object) -> None:
+        """Select the ops of the part, and its run."""
         place = self.chart.plot.vb.mapSceneToView(event.scenePos())  # type: ignore[attr-defined]
         part = self.part_at(place.x(), place.y())
         if part is not None:

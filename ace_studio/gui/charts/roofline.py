@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pyqtgraph as pg
 
-from ace_studio.gui.charts.chart import Chart, ChartView, add_spots, under_mouse
+from ace_studio.gui.charts.chart import PlotView, add_spots
 from ace_studio.gui.charts.op_time import TimedRow, timed_runs
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.small import column
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import bytes_text, count_text, ms_text
 from ace_studio.records.results import Ceilings, OpReport
 from ace_studio.session.document import Document
@@ -33,22 +33,21 @@ def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     return [(math.log10(value), f"{value:g}") for value in values if low <= math.log10(value) <= high]
 
 
-class Roofline(ChartView):
+class Roofline(PlotView):
     """The selected run, or the baseline. A click selects the op."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty plot."""
         super().__init__(session, colours)
-        self.chart = Chart("Roofline")
-        self.chart.plot.setLogMode(x=True, y=True)
-        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
         self.placed: list[tuple[OpReport, float, float]] = []
-        self.setLayout(column(self.chart))
+        self.show_plot("Roofline")
+        self.chart.plot.setLogMode(x=True, y=True)
 
     def missing(self, document: Document) -> str:
         """Needs times, operations and bytes of the ops of one run."""
         one = _chosen(document)
-        words = "A roofline needs the time, the operations and the bytes of every op; a run that measures finds them."
+        words = tr(
+            "A roofline needs the time, the operations and the bytes of every op; a run that measures finds them."
+        )
         return "" if one is not None and placed_ops(one) else words
 
     def update_from(self, document: Document) -> None:
@@ -57,9 +56,9 @@ class Roofline(ChartView):
         if one is None:
             return
         self.placed = placed_ops(one)
-        title = f"{one.name}: GFLOP/s against FLOP per byte moved, larger points take longer"
+        title = tr("{name}: GFLOP/s against FLOP per byte moved, larger points take longer", name=one.name)
         plot = self.chart.start(title, self.colours, y_grid=True)
-        plot.setLabel("bottom", "FLOP per byte", color=self.colours.text_dim)
+        plot.setLabel("bottom", tr("FLOP per byte"), color=self.colours.text_dim)
         plot.setLabel("left", "GFLOP/s", color=self.colours.text_dim)
         ceilings = document.result.ceilings if document.result else None
         self._draw_ceilings(plot, ceilings)
@@ -91,9 +90,8 @@ class Roofline(ChartView):
             ys = np.minimum(xs * ceilings.gbytes_per_s, gflops)
             # pyqtgraph takes logarithms of lines, but not of points and texts.
             plot.addItem(pg.PlotDataItem(xs, ys, pen=pg.mkPen(colour, width=2)))
-            text = pg.TextItem(f"{precision} {gflops:.3g} GFLOP/s", color=self.colours.text_dim, anchor=(1, 0))
-            text.setPos(math.log10(self._right_end(ceilings)) + 0.28, math.log10(gflops))
-            plot.addItem(text)
+            words, end = f"{precision} {gflops:.3g} GFLOP/s", math.log10(self._right_end(ceilings)) + 0.28
+            self.chart.write(words, end, math.log10(gflops), colour=self.colours.text_dim, anchor=(1, 0))
 
     def _right_end(self, ceilings: Ceilings) -> float:
         """The largest visible number of operations per byte."""
@@ -109,11 +107,6 @@ class Roofline(ChartView):
             show(low, high, padding=0)
             self.chart.plot.getAxis(side).setTicks([log_ticks(low, high)])
 
-    def _clicked(self, event: object) -> None:
-        found = under_mouse(self.chart.plot, event)
-        if isinstance(found, str):
-            self.session.view.select([found])
-
 
 def _chosen(document: Document) -> TimedRow | None:
     """The selected run if its ops were timed, else the baseline or the first that was."""
@@ -125,7 +118,7 @@ def _chosen(document: Document) -> TimedRow | None:
 def _tip(op: OpReport) -> str:
     parts = [f"{op.id} ({op.actual})", ms_text(op.latency_ms), f"{count_text(op.flops)}FLOP", bytes_text(op.bytes)]
     if op.bound is not None:
-        parts.append(f"bound by {op.bound}")
+        parts.append(tr("bound by {bound}", bound=op.bound))
     if op.ceiling_share is not None:
-        parts.append(f"{100 * op.ceiling_share:.0f} % of the ceiling")
+        parts.append(tr("{number:.0f} % of the ceiling", number=100 * op.ceiling_share))
     return ", ".join(parts)

@@ -16,7 +16,8 @@ from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.charts.chart import Chart
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.gui.style.language import tr
+from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.safe_file import write_atomically
 
 SUFFIXES = (".png", ".svg", ".csv")
@@ -30,14 +31,13 @@ def save_chart(view: QWidget, path: Path) -> None:
     makers = {".png": _png, ".svg": _svg, ".csv": _csv}
     if path.suffix not in makers:
         raise AceError.of(
-            ErrorCode.USAGE, f"A chart cannot be saved as {path.name}", remedy=f"End it in {', '.join(SUFFIXES)}"
+            ErrorCode.USAGE,
+            tr("A chart cannot be saved as {name}", name=path.name),
+            remedy=tr("Use one of these endings: {names}", names=", ".join(SUFFIXES)),
         )
-    try:
+    what = tr("{name} could not be written", name=path.name)
+    with explained(ErrorCode.NOT_FOUND, what, remedy=tr("Choose another folder")):
         write_atomically(path, makers[path.suffix](view))
-    except OSError as error:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND, f"{path.name} could not be written", why=str(error), remedy="Choose another folder"
-        ) from error
 
 
 def _csv(view: QWidget) -> bytes:

@@ -7,35 +7,34 @@ from collections.abc import Sequence
 import pyqtgraph as pg
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
-from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
-from ace_studio.gui.charts.goal_line import GoalLine
+from ace_studio.gui.charts.chart import PlotView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, front_of, points_of
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.fields import ComboBox
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.small import GAP, column, label, quiet
+from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.small import GAP, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
-from ace_studio.gui.words.goal_bounds import BOUNDS
+from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
 from ace_studio.records.goals import Miss, latency_ratio, misses, run_figures
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 
-class TradeOff(ChartView):
+class TradeOff(PlotView):
     """A click on a point selects its run; dragging a line sets the goal."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty plot."""
         super().__init__(session, colours)
-        self.cost, self.loss = ComboBox(), ComboBox()
-        for combo, rows, name in ((self.cost, COSTS, "Cost"), (self.loss, LOSSES, "Loss")):
-            combo.setAccessibleName(name)
-            for axis in rows:
-                combo.addItem(axis.text, axis.id)
-            combo.activated.connect(lambda _: self._choose_axes())
+        self.cost, self.loss = (
+            ComboBox(name, [(axis.text, axis.id) for axis in rows], chosen=self._choose_axes)
+            for rows, name in ((COSTS, "Cost"), (LOSSES, "Loss"))
+        )
         self._has_chosen = False
         self.cost_line, self.loss_line = GoalLine(session), GoalLine(session)
         self._verdict = label("", "dim", wrap=False)
@@ -45,14 +44,11 @@ class TradeOff(ChartView):
         # A flow layout: a single row would be wider than the panel.
         tools = Flow(self.cost, self.cost_line, against, self.loss, self.loss_line, self._verdict)
         tools.setContentsMargins(GAP, 6, GAP, 0)
-        self.chart = Chart("Trade-off")
-        self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
         self.lines: dict[str, pg.InfiniteLine] = {}
         self.steps: list[tuple[float, float]] = []
         """The points of the plans that the search tried."""
         self._spots: list[tuple[pg.ScatterPlotItem, Point]] = []
-        self.setLayout(column(tools, self.chart, gap=0))
-        self.layout().setStretch(1, 1)  # type: ignore[union-attr]
+        self.show_plot("Trade-off", tools)
 
     def _choose_axes(self) -> None:
         self._has_chosen = True
@@ -60,11 +56,9 @@ class TradeOff(ChartView):
 
     def missing(self, document: Document) -> str:
         """Needs at least one run with a cost and a loss."""
-        for cost in COSTS:
-            for loss in LOSSES:
-                if _placed(document, cost, loss):
-                    return ""
-        return "Each run becomes a point as soon as its latency or size, and its accuracy, are known."
+        if any(_placed(document, cost, loss) for cost in COSTS for loss in LOSSES):
+            return ""
+        return tr("Each run becomes a point as soon as its latency or size, and its accuracy, are known.")
 
     def update_from(self, document: Document) -> None:
         """Draw points, front and lines."""
@@ -81,8 +75,9 @@ class TradeOff(ChartView):
         self._draw_steps(plot, document, cost, loss)
         names = self._draw_points(plot, placed, document)
         lines = self._draw_lines(plot, document, cost, loss)
-        xs = [*(x for x, _ in self.steps), *(at for at in (lines.get("x"),) if at is not None)]
-        ys = [*(y for _, y in self.steps), *(at for at in (lines.get("y"),) if at is not None)]
+        xs, ys = [x for x, _ in self.steps], [y for _, y in self.steps]
+        for side, places in (("x", xs), ("y", ys)):
+            places.extend([lines[side]] if side in lines else ())
         self.chart.keep_names(names, include=(xs, ys))
         self._show_bounds(document, cost, loss)
         self._say(document, placed)
@@ -117,10 +112,7 @@ class TradeOff(ChartView):
             )  # fmt: skip
             self._spots.append((spot, point))
             plot.addItem(spot)
-            name = pg.TextItem(point.short_name, color=self.colours.text)
-            name.setPos(x, y)
-            plot.addItem(name)
-            names.append((name, x, y))
+            names.append((self.chart.write(point.short_name, x, y, colour=self.colours.text), x, y))
         self._tint(document)
         return names
 
@@ -151,10 +143,10 @@ class TradeOff(ChartView):
                 movable=True,
                 pen=pg.mkPen(self.colours.warn, width=2, style=Qt.PenStyle.DashLine),
                 hoverPen=pg.mkPen(self.colours.warn, width=4),
-                label=f"{'at most' if axis.is_most else 'at least'} {axis.words(place)}",
+                label=f"{tr('at most') if axis.is_most else tr('at least')} {axis.words(place)}",
                 labelOpts={"color": self.colours.warn, "position": 0.94, "fill": self.colours.surface},
             )
-            line.setToolTip("Drag to set the goal: runs beyond the line miss it")
+            line.setToolTip(tr("Drag to set the goal: runs beyond the line miss it"))
             line.sigDragged.connect(lambda moved, axis=axis: self._dragged(moved, axis))
             line.sigPositionChangeFinished.connect(lambda moved, axis=axis: self._dropped(moved, axis))
             plot.addItem(line)
@@ -164,7 +156,7 @@ class TradeOff(ChartView):
         """During a drag, the points show which runs would miss."""
         document = self.session.document
         value = axis.to_goal(float(line.value()), document)
-        line.label.setFormat(f"{'at most' if axis.is_most else 'at least'} {axis.words(float(line.value()))}")
+        line.label.setFormat(f"{tr('at most') if axis.is_most else tr('at least')} {axis.words(float(line.value()))}")
         goal = replace(document.recipe.goal, **{axis.bound: value})
         self._tint(replace(document, recipe=replace(document.recipe, goal=goal)))
 
@@ -185,14 +177,17 @@ class TradeOff(ChartView):
         runs = [document.runs[point.run] for point, _, _ in placed if point.run is not None]
         good = sum(not misses(run_figures(run, document.baseline), document.recipe.goal) for run in runs)
         has_goal = document.recipe.goal.has_bound
-        self._verdict.setText(f"{good} of {len(runs)} meet the goal" if has_goal else "no goal is set")
+        self._verdict.setText(
+            tr("{good} of {count} meet the goal", good=good, count=len(runs)) if has_goal else tr("no goal is set")
+        )
         self.chart.describe(
             f"{self._verdict.text()}. "
             + "; ".join(_tip(one, document.runs[one.run] if one.run is not None else None, (), document)
                         for one, _, _ in placed)
         )  # fmt: skip
 
-    def _clicked(self, event: object) -> None:
+    def clicked(self, event: object) -> None:
+        """Select the run under the mouse."""
         run = under_mouse(self.chart.plot, event)
         if isinstance(run, int):
             self.session.view.select_run(run)
@@ -211,9 +206,19 @@ def _placed(document: Document, cost: AxisRow, loss: AxisRow) -> list[tuple[Poin
 
 
 def _step_words(at: int, step: SearchStep) -> str:
-    kept = f"{step.kept_high} of {step.of} ops at {step.high}" if step.kept_high else f"all {step.of} ops at {step.low}"
-    verdict = "meets the goal" if step.meets else "; ".join(("misses the goal", *step.misses))
-    return f"step {at + 1} of the search, {step.target}: {kept}\n{verdict}"
+    kept = (
+        tr("{kept_high} of {total} ops at {high}", kept_high=step.kept_high, total=step.of, high=step.high)
+        if step.kept_high
+        else tr("all {total} ops at {low}", total=step.of, low=step.low)
+    )
+    verdict = tr("meets the goal") if step.meets else "; ".join((tr("misses the goal"), *step.misses))
+    return tr(
+        "step {number} of the search, {target}: {kept}\n{verdict}",
+        number=at + 1,
+        target=step.target,
+        kept=kept,
+        verdict=verdict,
+    )
 
 
 def _tip(point: Point, run: TargetRun | None, missed: Sequence[Miss], document: Document) -> str:
@@ -228,3 +233,50 @@ def _tip(point: Point, run: TargetRun | None, missed: Sequence[Miss], document: 
     if point.sqnr_db is not None:
         parts.append(f"SQNR {decibel_text(point.sqnr_db)}")
     return ", ".join(parts) + "".join(f"\nmisses: {words}" for words in missed)
+
+
+class GoalLine(QWidget):
+    """The bound of one axis beside the plot: a box that switches it, and its number."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._start: float | None = None
+        self.bound: BoundRow = BOUNDS[0]
+        self.check = QCheckBox()
+        self.number = DecimalBox(keyboardTracking=False, maximumWidth=130)
+        self.check.toggled.connect(self._toggle)
+        self.number.valueChanged.connect(self._set)
+        self.setLayout(row(self.check, self.number, gap=6))
+
+    def show_bound(self, bound: BoundRow, value: float | None, *, start: float | None) -> None:
+        """Show another bound or value; ``start`` is its first value when it is switched on."""
+        self.bound, self._start = bound, start
+        with quiet(self.check, self.number):
+            self.check.setText(bound.text.rpartition(" at ")[1].strip() + " " + bound.text.rpartition(" ")[2])
+            self.check.setAccessibleName(bound.text)
+            self.check.setToolTip(bound.text + (f". {bound.tip}" if bound.tip else ""))
+            self.check.setChecked(value is not None)
+            self.number.setAccessibleName(bound.text)
+            self.number.setDecimals(bound.decimals)
+            self.number.setSuffix(bound.suffix)
+            self.number.setRange(bound.low, bound.high)
+            self.number.setSingleStep(10 ** -min(1, bound.decimals))
+            self.number.setEnabled(value is not None)
+            usual = bound.start if start is None else start * bound.scale
+            self.number.setValue(usual if value is None else value * bound.scale)
+
+    def _toggle(self, is_on: bool) -> None:
+        start = self.bound.start / self.bound.scale if self._start is None else self._start
+        self.set_goal(start if is_on else None)
+
+    def _set(self, value: float) -> None:
+        if self.check.isChecked():
+            self.set_goal(value / self.bound.scale)
+
+    def set_goal(self, value: float | None) -> None:
+        """Set the bound in the goal; undo takes it back."""
+        if value is not None:
+            low, high = self.bound.low / self.bound.scale, self.bound.high / self.bound.scale
+            value = round(min(high, max(low, value)), 6)
+        self._session.choices.set_goal(replace(self._session.document.recipe.goal, **{self.bound.field: value}))

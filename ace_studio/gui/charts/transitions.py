@@ -13,8 +13,10 @@ from ace_studio.gui.graph_view.colours import blend, text_on
 from ace_studio.gui.ops.facts import op_facts, selected_run
 from ace_studio.gui.ops.fates import Transition, fates_of, running_precisions, transitions
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, label, quiet, row
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, label, quiet
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document, EdgeChoice
@@ -37,22 +39,17 @@ class Transitions(ChartView):
     """Rows feed columns."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty table."""
         super().__init__(session, colours)
         self.found: dict[tuple[int, int], Transition] = {}
         self._asked: tuple[object, ...] = ()
-        self.which = ComboBox()
-        self.which.setAccessibleName("Planned or actual")
-        self.which.addItem("actual, of the selected run", "actual")
-        self.which.addItem("planned", "planned")
-        self.which.activated.connect(lambda _: self.update_from(session.document))
-        self._note = ElidedLabel()
-        self._note.setProperty("role", "dim")
-        tools = row(label("Precisions", "dim", wrap=False), self.which, self._note)
-        tools.setStretch(2, 1)
-        tools.setContentsMargins(GAP, 6, GAP, 6)
+        offered = ((tr("actual, of the selected run"), "actual"), ("planned", "planned"))
+        self.which = ComboBox(tr("Planned or actual"), offered, chosen=self.draw_again)
+        self._note = ElidedLabel(role="dim")
+        tools = row(
+            label(tr("Precisions"), "dim", wrap=False), self.which, self._note, stretch=2, margin=(GAP, 6, GAP, 6)
+        )
         self.table = QTableWidget()
-        self.table.setAccessibleName("Precision changes: rows feed columns")
+        self.table.setAccessibleName(tr("Precision changes: rows feed columns"))
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setTabKeyNavigation(False)
@@ -64,7 +61,7 @@ class Transitions(ChartView):
 
     def missing(self, document: Document) -> str:
         """Needs a graph."""
-        return "" if document.graph is not None else "Trace the model first."
+        return "" if document.graph is not None else tr("Trace the model first.")
 
     def update_from(self, document: Document) -> None:
         """Fill the matrix."""
@@ -74,7 +71,7 @@ class Transitions(ChartView):
         which = str(self.which.currentData())
         precisions = precisions_of(document, which)
         if which == "actual" and not precisions:
-            self._note.setText("The selected run does not report actual precisions: these are the planned ones")
+            self._note.setText(tr("The selected run does not report actual precisions: these are the planned ones"))
             precisions = precisions_of(document, "planned")
         else:
             self._note.setText("")
@@ -88,8 +85,8 @@ class Transitions(ChartView):
         changes = sum(one.edges for one in found if one.source != one.target)
         if not self._note.text():
             total = sum(one.edges for one in found)
-            words = "changes" if changes != 1 else "change"
-            self._note.setText(f"{changes} {words} of precision at {plural(total, 'edge')}; a click shows them")
+            at, edges = plural(changes, "change"), plural(total, "edge")
+            self._note.setText(tr("{changes} of precision at {edges}; a click shows them", changes=at, edges=edges))
 
     def _fill(self, found: Sequence[Transition]) -> None:
         names = sorted(
@@ -110,8 +107,13 @@ class Transitions(ChartView):
         item = QTableWidgetItem(str(one.edges) if one else "")
         item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
         count = one.edges if one else 0
-        item.setToolTip(f"{plural(count, 'edge')} from {source} to {target}")
-        item.setData(int(Qt.ItemDataRole.AccessibleTextRole), f"{count} edges from {source} to {target}")
+        item.setToolTip(
+            tr("{edges} from {source} to {target}", edges=plural(count, "edge"), source=source, target=target)
+        )
+        item.setData(
+            int(Qt.ItemDataRole.AccessibleTextRole),
+            tr("{count} edges from {source} to {target}", count=count, source=source, target=target),
+        )
         if one is not None:
             strong = self.colours.warn if source != target else self.colours.accent
             fill = blend(strong, self.colours.surface, share=0.15 + 0.5 * one.edges / top)

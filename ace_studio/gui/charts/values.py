@@ -11,8 +11,10 @@ from PySide6.QtWidgets import QFileDialog, QGridLayout, QSizePolicy
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.details import tensor_lines
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, fill_combo, row
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, fill_combo, show_words
 from ace_studio.gui.words.formatting import plural, shape_text
 from ace_studio.records.values import BINS, TensorValues, ValuePicture
 from ace_studio.session.document import Document
@@ -25,18 +27,15 @@ class ValuesChart(ChartView):
     """What *Show values* found. The mouse over a picture or the histogram reads a value."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty plots."""
         super().__init__(session, colours)
-        self.tensor, self.example = ComboBox(), ComboBox()
-        self.tensor.setAccessibleName("Tensor")
-        self.tensor.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.example.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.example.setAccessibleName("Example")
-        self.tensor.activated.connect(lambda _: self.update_from(session.document))
-        self.example.activated.connect(lambda at: self._ask(example=at))
-        self.save_button = button("Save values…", self._save, tip="The whole tensors as a file for numpy (.npz)")
-        self._about, self._notes = ElidedLabel(), ElidedLabel()
-        self._notes.setProperty("role", "dim")
+        self.tensor = ComboBox(tr("Tensor"), chosen=self.draw_again)
+        self.example = ComboBox(tr("Example"), chosen=lambda: self._ask(example=self.example.currentIndex()))
+        for combo in (self.tensor, self.example):
+            combo.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.save_button = button(
+            tr("Save values…"), self._save, tip=tr("The whole tensors as a file for numpy (.npz)")
+        )
+        self._about, self._notes = ElidedLabel(), ElidedLabel(role="dim")
         tools = row(self.tensor, self.example, None, self.save_button)
         self.pictures = tuple(Chart(title) for title in _TITLES)
         for chart in self.pictures:
@@ -49,14 +48,12 @@ class ValuesChart(ChartView):
         for at, chart in enumerate((*self.pictures, self.histogram)):
             plots.addWidget(chart, 0, at)
             plots.setColumnStretch(at, 1)
-        top = column(tools, self._about, self._notes, gap=2)
-        top.setContentsMargins(GAP, 6, GAP, 0)
-        self.setLayout(column(top, plots, gap=0))
-        self.layout().setStretch(1, 1)  # type: ignore[union-attr]
+        top = column(tools, self._about, self._notes, gap=2, margin=(GAP, 6, GAP, 0))
+        self.setLayout(column(top, plots, gap=0, stretch=1))
 
     def missing(self, document: Document) -> str:
         """Needs an op that was asked about."""
-        return "" if document.values is not None else "Select an op, and press Show values in Details (Alt+D)."
+        return "" if document.values is not None else tr("Select an op, and press Show values in Details (Alt+D).")
 
     def update_from(self, document: Document) -> None:
         """Draw the chosen tensor."""
@@ -73,13 +70,12 @@ class ValuesChart(ChartView):
             each.setEnabled(not document.activity.is_working)
         found = values.tensors[names.index(self.tensor.currentData())]
         told = tensor_lines(found)
-        told.pop("first values", "")
+        told.pop(tr("first values"), "")
         tiles = found.tiles
         drawn = f"{tiles.count} of {plural(tiles.total, 'channel')} drawn" if tiles.count < tiles.total else ""
         words = [values.op_id, values.precision, *(f"{name} {value}" for name, value in told.items() if value), drawn]
         self._about.setText("  ·  ".join(one for one in words if one))
-        self._notes.setText("  ·  ".join(values.notes))
-        self._notes.setVisible(bool(values.notes))
+        show_words(self._notes, "  ·  ".join(values.notes))
         for at, chart in enumerate(self.pictures):
             chart.setVisible(at < len(found.pictures))
             if at < len(found.pictures):
@@ -112,7 +108,7 @@ class ValuesChart(ChartView):
         return np.vstack([np.array([ground], np.ubyte), ramp[:, :3].astype(np.ubyte)])
 
     def _draw_histogram(self, found: TensorValues) -> None:
-        plot = self.histogram.start("Elements by value", self.colours, y_grid=True)
+        plot = self.histogram.start(tr("Elements by value"), self.colours, y_grid=True)
         edges = np.linspace(found.low, found.high if found.high > found.low else found.low + 1, BINS + 1)
         highest = 1
         for at, one in enumerate((found.original, found.compressed)):
@@ -135,7 +131,7 @@ class ValuesChart(ChartView):
     def _save(self) -> None:
         values = self.session.document.values
         name = str(Path(self.session.document.folder) / f"{values.op_id if values else 'values'}.npz")
-        path, _ = QFileDialog.getSaveFileName(self, "Save values", name, "numpy (*.npz)")
+        path, _ = QFileDialog.getSaveFileName(self, tr("Save values"), name, tr("numpy (*.npz)"))
         if path and values is not None:
             self._ask(example=values.example, save=path)
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, row
-from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, allow, button
+from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import (
     bytes_text,
@@ -19,7 +21,7 @@ from ace_studio.gui.words.formatting import (
     seconds_text,
     shape_text,
 )
-from ace_studio.gui.words.starting import why_not
+from ace_studio.gui.words.steps import why_not
 from ace_studio.records.recipes.recipe import PruneMethod
 from ace_studio.records.results import Improvement
 from ace_studio.records.results.finetuning import FinetuneReport
@@ -39,45 +41,26 @@ class WeightWork(ChartView):
     """One table at a time. A row of a pruned layer selects its ops."""
 
     def __init__(self, session: Session, colours: Colours) -> None:
-        """Build the empty table."""
         super().__init__(session, colours)
-        self.which = ComboBox()
-        self.which.setAccessibleName("Changes of the weights")
-        for each, (words, _) in _TABLES.items():
-            self.which.addItem(words, each)
-        self.which.activated.connect(lambda _: self.update_from(session.document))
-        self.preview_button = button("Preview pruning", session.jobs.preview_pruning)
-        self._note = ElidedLabel()
-        self._note.setProperty("role", "dim")
-        tools = row(self.which, self.preview_button, self._note)
-        tools.setStretch(2, 1)
-        tools.setContentsMargins(GAP, 6, GAP, 6)
+        offered = [(words, each) for each, (words, _) in _TABLES.items()]
+        self.which = ComboBox(tr("Changes of the weights"), offered, chosen=self.draw_again)
+        self.preview_button = button(tr("Preview pruning"), session.jobs.preview_pruning)
+        self._note = ElidedLabel(role="dim")
+        tools = row(self.which, self.preview_button, self._note, stretch=2, margin=(GAP, 6, GAP, 6))
         self.model = ColumnsModel(self)
-        self.table = plain_table(self.model, "Changes of the weights")
+        self.table = plain_table(self.model, tr("Changes of the weights"))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._select())
-        self._titles: tuple[str, ...] = ()
         self.setLayout(column(tools, self.table, gap=0))
-
-    def missing(self, document: Document) -> str:
-        """Needs nothing: without a report the chart offers a preview."""
-        del document
-        return ""
 
     def update_from(self, document: Document) -> None:
         """Fill the table."""
         columns, words = _TABLES[str(self.which.currentData())][1](document)
-        self.model.set_columns(columns)
-        titles = tuple(one.title for one in columns)
-        if titles != self._titles:
-            self._titles = titles
-            set_widths(self.table, self.model)
+        show_columns(self.table, self.model, columns)
         self._note.setText(words)
         is_pruning = document.recipe.prune.method is not PruneMethod.NONE
-        why = why_not(document) or ("" if is_pruning else "Choose what to prune in the plan first")
-        self.preview_button.setEnabled(not why)
-        self.preview_button.setToolTip(
-            why or "Prune a copy and show what is removed and what that costs; nothing is built"
-        )
+        why = why_not(document) or ("" if is_pruning else tr("Choose what to prune in the plan first"))
+        about = tr("Prune a copy and show what is removed and what that costs; nothing is built")
+        allow(self.preview_button, why, about)
         self.preview_button.setVisible(self.which.currentData() == "pruning")
 
     def _select(self) -> None:
@@ -109,15 +92,15 @@ def _pruning_columns(document: Document) -> tuple[list[Column], str]:
 
 def _pruning_words(report: PruningReport | None, *, is_preview: bool) -> str:
     if report is None:
-        return "Nothing was pruned yet"
+        return tr("Nothing was pruned yet")
     parts = [
-        f"{'Preview' if is_preview else 'The run'}: {report.method}",
+        f"{'Preview' if is_preview else tr('The run')}: {report.method}",
         f"parameters {count_text(report.parameters_before)} → {count_text(report.parameters_after)}",
         f"MACs {count_text(report.macs_before)} → {count_text(report.macs_after)}",
         f"{bytes_text(report.bytes_before)} → {bytes_text(report.bytes_after)}",
         f"SQNR {decibel_text(report.sqnr_db)}" if report.sqnr_db is not None else "",
         _metric_words(report),
-        f"{plural(len(report.kept), 'layer')} kept whole" if report.kept else "",
+        tr("{layers} kept whole", layers=plural(len(report.kept), "layer")) if report.kept else "",
         report.speed,
     ]
     return "  ·  ".join(part for part in parts if part)
@@ -126,7 +109,11 @@ def _pruning_words(report: PruningReport | None, *, is_preview: bool) -> str:
 def _metric_words(report: PruningReport) -> str:
     if report.metric_before is None or report.metric_after is None:
         return ""
-    return f"metric {metric_text(report.metric_before)} → {metric_text(report.metric_after)}"
+    return tr(
+        "metric {metric} → {metric2}",
+        metric=metric_text(report.metric_before),
+        metric2=metric_text(report.metric_after),
+    )
 
 
 def _improvement_columns(document: Document) -> tuple[list[Column], str]:
@@ -143,7 +130,9 @@ def _improvement_columns(document: Document) -> tuple[list[Column], str]:
         Column(title="why", values=[one.reason for one in found], width=420, tips=lambda at: found[at].reason),
     ]  # fmt: skip
     kept = sum(one.kept for one in found)
-    return columns, f"{kept} of {len(found)} helped and were kept" if found else "No method was tried: see the plan"
+    return columns, tr("{kept} of {count} helped and were kept", kept=kept, count=len(found)) if found else tr(
+        "No method was tried: see the plan"
+    )
 
 
 def _finetune_columns(document: Document) -> tuple[list[Column], str]:
@@ -161,7 +150,7 @@ def _finetune_columns(document: Document) -> tuple[list[Column], str]:
 
 def _finetune_words(report: FinetuneReport | None) -> str:
     if report is None:
-        return "Nothing was trained: see the plan"
+        return tr("Nothing was trained: see the plan")
     change = f"{report.score_name} {report.before:.4g} → {report.after:.4g}"
     return "  ·  ".join(part for part in (report.method, change, report.reason, report.stopped) if part)
 
@@ -180,7 +169,7 @@ def _number(value: float | None) -> str:
 
 _TABLES: dict[str, tuple[str, Callable[[Document], tuple[list[Column], str]]]] = {
     "pruning": ("pruning", _pruning_columns),
-    "improve": ("better rounding", _improvement_columns),
+    "improve": (tr("better rounding"), _improvement_columns),
     "finetune": ("fine-tuning", _finetune_columns),
 }
 """Id -> words, and what makes the columns and the line above them."""

@@ -11,21 +11,22 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QHeaderView,
     QLayout,
-    QLineEdit,
     QTableWidget,
     QTableWidgetItem,
     QWidget,
 )
 
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import WholeBox
-from ace_studio.gui.widgets.small import MARGIN, button, column, fit_screen, label, row
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import MARGIN, button, fit_screen, label, text_field
 from ace_studio.records.messages import InputsCaught
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
-_HEADINGS = ("Module", "Class", "Calls", "Called with")
+_HEADINGS = ("Module", "Class", "Calls", tr("Called with"))
 _OUTERMOST = "(outermost)"
-_INTRODUCTION = (
+_INTRODUCTION = tr(
     "Runs a script of yours as Python would, and keeps the inputs of one of its modules as examples. "
     "A script is code: it runs only if you trust exactly that file."
 )
@@ -35,34 +36,30 @@ class CatchDialog(QDialog):
     """A script, a module, and what the last run of the script called."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
-        """Start with the file that is open, which often calls its own model."""
         super().__init__(parent)
-        self.setWindowTitle("Catch inputs")
+        self.setWindowTitle(tr("Catch inputs"))
         self.setProperty("help", "shapes#catching-examples-from-your-own-script")
         fit_screen(self, 640, 520)
         self._session = session
-        self.script = _line("Script", "train.py")
-        self.arguments = _line("Arguments of the script", "--epochs 1")
-        self.module = _line("Module", "empty: the outermost one")
-        self.calls = WholeBox()
-        self.calls.setRange(1, 10_000)
+        self.script = text_field("Script", "train.py")
+        self.arguments = text_field(tr("Arguments of the script"), "--epochs 1")
+        self.module = text_field("Module", tr("empty: the outermost one"))
+        self.calls = WholeBox(1, 10_000, accessibleName=tr("Calls to keep at most"))
         self.calls.setValue(8)
-        self.calls.setAccessibleName("Calls to keep at most")
-        self.start = button("Run and catch", self._catch, role="primary")
+        self.start = button(tr("Run and catch"), self._catch, role="primary")
         self.said = label("", "dim")
         self.modules = self._module_table()
-        browse = row(self.script, button("Browse…", self._browse))
-        browse.setStretch(0, 1)
+        browse = row(self.script, button(tr("Browse…"), self._browse), stretch=0)
         self.setLayout(
             column(
                 label(_INTRODUCTION, "dim"),
-                _named("Script", browse, self.script),
-                _named("Arguments", row(self.arguments), self.arguments),
-                _named("Module: a class or a dotted path", row(self.module), self.module),
-                _named("Calls to keep at most", row(self.calls, None), self.calls),
+                _named(tr("Script"), browse, self.script),
+                _named(tr("Arguments"), row(self.arguments), self.arguments),
+                _named(tr("Module: a class or a dotted path"), row(self.module), self.module),
+                _named(tr("Calls to keep at most"), row(self.calls, None), self.calls),
                 row(self.start, self.said, None),
                 self.modules,
-                row(None, button("Close", self.accept)),
+                row(None, button(tr("Close"), self.accept)),
                 margin=MARGIN,
                 gap=10,
             )
@@ -74,7 +71,7 @@ class CatchDialog(QDialog):
     def _module_table(self) -> QTableWidget:
         table = QTableWidget(0, len(_HEADINGS))
         table.setHorizontalHeaderLabels(list(_HEADINGS))
-        table.setAccessibleName("Modules that the script called")
+        table.setAccessibleName(tr("Modules that the script called"))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         table.verticalHeader().hide()
@@ -84,19 +81,19 @@ class CatchDialog(QDialog):
 
     def _browse(self) -> None:
         folder = str(Path(self.script.text() or self._session.document.folder))
-        path, _ = QFileDialog.getOpenFileName(self, "A script that calls the model", folder, "Python (*.py)")
+        path, _ = QFileDialog.getOpenFileName(self, tr("A script that calls the model"), folder, tr("Python (*.py)"))
         if path:
             self.script.setText(path)
 
     def _catch(self) -> None:
         script = self.script.text().strip()
         if not script:
-            self.said.setText("Name a script first.")
+            self.said.setText(tr("Name a script first."))
             return
         try:
             arguments = shlex.split(self.arguments.text())
         except ValueError as error:
-            self.said.setText(f"The arguments cannot be read: {error}.")
+            self.said.setText(tr("The arguments cannot be read: {error}.", error=error))
             return
         path = Path(self._session.document.folder) / Path(script).expanduser()
         self._session.jobs.catch_inputs(path, self.module.text().strip(), calls=self.calls.value(), arguments=arguments)
@@ -114,19 +111,14 @@ class CatchDialog(QDialog):
             self._show(document.caught)
 
     def _show(self, caught: InputsCaught) -> None:
-        self.said.setText(f"Kept {caught.kept} of {caught.seen} calls of {caught.module}.")
+        self.said.setText(
+            tr("Kept {kept} of {seen} calls of {module}.", kept=caught.kept, seen=caught.seen, module=caught.module)
+        )
         self.modules.setRowCount(len(caught.modules))
         for at, one in enumerate(caught.modules):
             words = (one.path or _OUTERMOST, one.kind, str(one.calls), "; ".join(one.inputs))
             for place, text in enumerate(words):
                 self.modules.setItem(at, place, QTableWidgetItem(text))
-
-
-def _line(name: str, hint: str) -> QLineEdit:
-    line = QLineEdit()
-    line.setAccessibleName(name)
-    line.setPlaceholderText(hint)
-    return line
 
 
 def _named(text: str, content: QLayout, buddy: QWidget) -> QLayout:

@@ -9,8 +9,10 @@ from pathlib import Path
 from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.panels.breaks.diff_view import DiffView
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.small import MARGIN, button, column, label, row
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import MARGIN, button, label
 from ace_studio.session.document import DiskChange
 from ace_studio.session.session import Session
 
@@ -31,31 +33,37 @@ class ChangedOnDiskDialog(QDialog):
         """``keep`` is called after the choices of the window were preferred, ``save_as`` to save to another file."""
         super().__init__(parent)
         path = Path(session.document.recipe_path)
-        self.setWindowTitle(f"{path.name} changed on disk")
+        self.setWindowTitle(tr("{name} changed on disk", name=path.name))
         self.setProperty("help", "window#what-is-kept")
         self.resize(760, 420)
         self._session, self._keep, self._save_as = session, keep, save_as
         why = f"{change.problem.what}. " if change.problem is not None else ""
-        headline = label(f"{path.name} changed on disk", "title")
+        headline = label(tr("{name} changed on disk", name=path.name), "title")
         words = label(
-            f"Another program changed the file since it was opened here. {why}Lines with - are in the file now, "
-            "lines with + would be there after saving your choices.",
+            tr(
+                "Another program changed the file since it was opened here. {why}Lines with - are in the file now, "
+                "lines with + would be there after saving your choices.",
+                why=why,
+            ),
             "dim",
         )
         self.both = DiffView(theme, _difference(change))
-        self.both.setAccessibleName("The file on disk and your choices")
+        self.both.setAccessibleName(tr("The file on disk and your choices"))
         self.both.setMinimumHeight(120)
         self.both.setMaximumHeight(16_777_215)
-        self.keep_button = button("Keep mine", self._keep_mine, tip="Your choices win; saving puts them into the file")
+        self.keep_button = button(
+            tr("Keep mine"), self._keep_mine, tip=tr("Your choices win; saving puts them into the file")
+        )
         self.take_button = button(
-            "Take the file's", self._take, role="primary", tip="The window shows the choices of the file; undo returns"
+            tr("Take the file's"),
+            self._take,
+            role="primary",
+            tip=tr("The window shows the choices of the file; undo returns"),
         )
         self.take_button.setEnabled(change.problem is None)
-        self.save_as_button = button("Save as…", self._save_elsewhere, tip="Your choices go into another file")
+        self.save_as_button = button(tr("Save as…"), self._save_elsewhere, tip=tr("Your choices go into another file"))
         buttons = row(None, self.save_as_button, self.keep_button, self.take_button)
-        layout = column(headline, words, self.both, buttons, margin=MARGIN)
-        layout.setStretch(2, 1)
-        self.setLayout(layout)
+        self.setLayout(column(headline, words, self.both, buttons, margin=MARGIN, stretch=2))
         self.both.setFocus()
 
     def _keep_mine(self) -> None:
@@ -74,5 +82,5 @@ class ChangedOnDiskDialog(QDialog):
 
 def _difference(change: DiskChange) -> str:
     theirs, mine = change.text.splitlines(), change.mine.splitlines()
-    lines = difflib.unified_diff(theirs, mine, "the file on disk", "your choices", lineterm="", n=2)
-    return "\n".join(lines) or "No line differs: your choices are those of the file."
+    lines = difflib.unified_diff(theirs, mine, tr("the file on disk"), tr("your choices"), lineterm="", n=2)
+    return "\n".join(lines) or tr("No line differs: your choices are those of the file.")

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
+from PySide6 import QtGui
 from PySide6.QtCore import QRegularExpression, Qt, QUrl
-from PySide6.QtGui import (
-    QBrush,
-    QColor,
-    QDesktopServices,
-    QKeySequence,
-    QShowEvent,
-    QTextBlockFormat,
-    QTextCharFormat,
-    QTextCursor,
-    QTextFrameFormat,
-    QTextLength,
-    QTextTable,
-)
-from PySide6.QtWidgets import (
-    QDialog,
-    QSplitter,
-    QTextBrowser,
-    QTextEdit,
-    QToolButton,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QTextBrowser, QTextEdit, QToolButton, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.dialogs.help_pages import help_folder, help_sections, search, slug
 from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
-from ace_studio.gui.widgets.small import GAP, FilterField, column, fit_screen, label, quiet, row
+from ace_studio.gui.widgets.layouts import box, column, row, split
+from ace_studio.gui.widgets.small import GAP, FilterField, fit_screen, label, quiet, tool_button
+from ace_studio.records.places import resource_folder
 from ace_studio.session.kept.settings import Settings
 
 _ADDRESS = Qt.ItemDataRole.UserRole
@@ -44,43 +28,32 @@ class HelpDialog(QDialog):
     """A window that stays open beside the work, and remembers its size."""
 
     def __init__(self, theme: Theme, settings: Settings, parent: QWidget | None = None) -> None:
-        """Show nothing yet; `go_to` opens a page."""
         super().__init__(parent, Qt.WindowType.Window)
-        self.setWindowTitle("Help")
+        self.setWindowTitle(tr("Help"))
         self._theme, self._settings = theme, settings
-        self.search = FilterField("Search the help", "Search the help")
+        self.search = FilterField(tr("Search the help"), tr("Search the help"))
         self.search.settled.connect(self._fill)
         self.search.returnPressed.connect(self._open_first)
         self.contents = QTreeWidget()
-        self.contents.setAccessibleName("Contents")
+        self.contents.setAccessibleName(tr("Contents"))
         self.contents.setHeaderHidden(True)
         self.contents.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.contents.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.contents.currentItemChanged.connect(self._chosen)
-        self.browser = QTextBrowser()
-        self.browser.setAccessibleName("Page")
-        self.browser.setOpenLinks(False)
+        self.browser = QTextBrowser(openLinks=False)
+        self.browser.setAccessibleName(tr("Page"))
         self.browser.anchorClicked.connect(self._follow)
         self.browser.sourceChanged.connect(self._arrived)
-        self.back = _arrow("Back", QKeySequence.StandardKey.Back, self.browser.backward)
-        self.forward = _arrow("Forward", QKeySequence.StandardKey.Forward, self.browser.forward)
+        self.back = _arrow("Back", QtGui.QKeySequence.StandardKey.Back, self.browser.backward)
+        self.forward = _arrow("Forward", QtGui.QKeySequence.StandardKey.Forward, self.browser.forward)
         self.browser.backwardAvailable.connect(self.back.setEnabled)
         self.browser.forwardAvailable.connect(self.forward.setEnabled)
-        self.nothing = label("No page contains all of these words. Try fewer or shorter ones.", "dim")
+        self.nothing = label(tr("No page contains all of these words. Try fewer or shorter ones."), "dim")
         self.nothing.hide()
-        head = row(self.back, self.forward, self.search, gap=4)
-        head.setContentsMargins(GAP, GAP, GAP, 0)
-        left = QWidget()
-        left.setLayout(column(head, self.nothing, self.contents))
-        left.layout().setStretch(2, 1)  # type: ignore[union-attr]
-        split = QSplitter()
-        split.addWidget(left)
-        split.addWidget(self.browser)
-        split.setSizes([280, 640])
-        split.setStretchFactor(1, 1)
-        split.setChildrenCollapsible(False)
-        split.setHandleWidth(1)
-        self.setLayout(column(split))
+        head = row(self.back, self.forward, self.search, gap=4, margin=(GAP, GAP, GAP, 0))
+        parts = split(box(column(head, self.nothing, self.contents, stretch=2)), self.browser, sizes=(280, 640))
+        parts.setStretchFactor(1, 1)
+        self.setLayout(column(parts))
         fit_screen(self, 940, 640)
         restore_geometry(self, settings, "help")
         theme.changed.connect(self._restyle)
@@ -88,7 +61,7 @@ class HelpDialog(QDialog):
         self._fill()
         self._restyle()
 
-    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
+    def showEvent(self, event: QtGui.QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Let the main window come in front of this one."""
         super().showEvent(event)
         self.windowHandle().setTransientParent(None)  # type: ignore[arg-type]
@@ -108,7 +81,6 @@ class HelpDialog(QDialog):
             self.go_to(item.data(0, _ADDRESS))
 
     def _fill(self) -> None:
-        """List the contents, or what was found."""
         words = self.search.text()
         with quiet(self.contents):
             self.contents.clear()
@@ -166,7 +138,7 @@ class HelpDialog(QDialog):
         if link.isRelative():
             self.browser.setSource(self.browser.source().resolved(link))
         else:
-            QDesktopServices.openUrl(link)
+            QtGui.QDesktopServices.openUrl(link)
 
     def _arrived(self, url: QUrl) -> None:
         self._dress()
@@ -188,43 +160,43 @@ class HelpDialog(QDialog):
         colours, document = self._theme.colours, self.browser.document()
         document.setDocumentMargin(2 * GAP)
         for frame in document.rootFrame().childFrames():
-            if isinstance(frame, QTextTable):
+            if isinstance(frame, QtGui.QTextTable):
                 _line_table(frame, colours.border)
-        ground = QTextCharFormat()
-        ground.setBackground(QColor(colours.raised))
-        cursor = QTextCursor(document)
+        ground = QtGui.QTextCharFormat()
+        ground.setBackground(QtGui.QColor(colours.raised))
+        cursor = QtGui.QTextCursor(document)
         block = document.begin()
         while block.isValid():
             cursor.setPosition(block.position())
-            look = QTextBlockFormat()
+            look = QtGui.QTextBlockFormat()
             if block.blockFormat().headingLevel():
                 look.setTopMargin(2 * GAP if block.blockNumber() else 0)
                 look.setBottomMargin(GAP / 2)
-                cursor.select(QTextCursor.SelectionType.BlockUnderCursor)
-                anchor = QTextCharFormat()
+                cursor.movePosition(QtGui.QTextCursor.MoveOperation.EndOfBlock, QtGui.QTextCursor.MoveMode.KeepAnchor)
+                anchor = QtGui.QTextCharFormat()
                 anchor.setAnchor(True)
                 anchor.setAnchorNames([slug(block.text())])
                 cursor.mergeCharFormat(anchor)
-            elif block.blockFormat().hasProperty(QTextBlockFormat.Property.BlockCodeFence):
-                look.setBackground(QColor(colours.raised))
+            elif block.blockFormat().hasProperty(QtGui.QTextBlockFormat.Property.BlockCodeFence):
+                look.setBackground(QtGui.QColor(colours.raised))
             cursor.mergeBlockFormat(look)
             for piece in block:  # type: ignore[attr-defined]
                 if piece.fragment().charFormat().fontFixedPitch():
                     cursor.setPosition(piece.fragment().position())
                     end = piece.fragment().position() + piece.fragment().length()
-                    cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+                    cursor.setPosition(end, QtGui.QTextCursor.MoveMode.KeepAnchor)
                     cursor.mergeCharFormat(ground)
             block = block.next()
 
     def _mark_words(self) -> None:
         """Mark what was searched for in the page."""
         marks = []
-        look = QTextCharFormat()
-        look.setBackground(QColor(self._theme.colours.accent))
-        look.setForeground(QColor(self._theme.colours.on_accent))
+        look = QtGui.QTextCharFormat()
+        look.setBackground(QtGui.QColor(self._theme.colours.accent))
+        look.setForeground(QtGui.QColor(self._theme.colours.on_accent))
         words = [re.escape(word) for word in self.search.text().split()]
         pattern = QRegularExpression("|".join(words), QRegularExpression.PatternOption.CaseInsensitiveOption)
-        found = self.browser.document().find(pattern) if words else QTextCursor()
+        found = self.browser.document().find(pattern) if words else QtGui.QTextCursor()
         while not found.isNull():
             mark = QTextEdit.ExtraSelection()
             mark.cursor, mark.format = found, look
@@ -233,23 +205,101 @@ class HelpDialog(QDialog):
         self.browser.setExtraSelections(marks)
 
 
-def _line_table(table: QTextTable, colour: str) -> None:
+def _line_table(table: QtGui.QTextTable, colour: str) -> None:
     look = table.format()
     look.setBorder(1)
     look.setBorderCollapse(True)
-    look.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
-    look.setBorderBrush(QBrush(QColor(colour)))
+    look.setBorderStyle(QtGui.QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+    look.setBorderBrush(QtGui.QBrush(QtGui.QColor(colour)))
     look.setCellPadding(4)
-    look.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
+    look.setWidth(QtGui.QTextLength(QtGui.QTextLength.Type.PercentageLength, 100))
     table.setFormat(look)
 
 
-def _arrow(words: str, keys: QKeySequence.StandardKey, action: Callable[[], object]) -> QToolButton:
-    made = QToolButton()
-    made.setAutoRaise(True)
+def _arrow(words: str, keys: QtGui.QKeySequence.StandardKey, action: Callable[[], object]) -> QToolButton:
+    made = tool_button(words, action)
     made.setEnabled(False)
-    made.setAccessibleName(words)
     made.setShortcut(keys)
-    made.setToolTip(f"{words} ({made.shortcut().toString(QKeySequence.SequenceFormat.NativeText)})")
-    made.clicked.connect(action)
+    made.setToolTip(f"{words} ({made.shortcut().toString(QtGui.QKeySequence.SequenceFormat.NativeText)})")
     return made
+
+
+SNIPPET = 70
+"""Characters shown of the text around what was searched for."""
+
+
+@dataclass(frozen=True)
+class HelpSection:
+    """A heading and the text under it, up to the next heading."""
+
+    page: Path
+    title: str
+    level: int
+    """1 for the title of the page."""
+    text: str
+    """Without marks, in one line."""
+
+    @property
+    def address(self) -> str:
+        """``page`` or ``page#section``."""
+        return self.page.stem if self.level == 1 else f"{self.page.stem}#{slug(self.title)}"
+
+
+def slug(title: str) -> str:
+    """A heading as a part of an address, as web servers of repositories write it."""
+    return re.sub(r"[^\w]+", "-", title.casefold()).strip("-")
+
+
+def help_folder() -> Path:
+    """Where the pages are."""
+    return resource_folder() / "help"
+
+
+def help_pages() -> tuple[Path, ...]:
+    """The index, the pages in its order, then what it does not name."""
+    folder = help_folder()
+    index = folder / "index.md"
+    linked = re.findall(r"\]\(([\w-]+\.md)\)", index.read_text(encoding="utf-8")) if index.is_file() else []
+    named = [folder / name for name in ("index.md", *linked)]
+    others = sorted(page for page in folder.glob("*.md") if page not in named)
+    return tuple(page for page in (*named, *others) if page.is_file())
+
+
+@cache
+def help_sections() -> tuple[HelpSection, ...]:
+    """All sections of all pages, in order."""
+    return tuple(section for page in help_pages() for section in _sections_of(page))
+
+
+def _sections_of(page: Path) -> list[HelpSection]:
+    blocks: list[tuple[str, list[str]]] = []
+    is_code = False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        is_code ^= line.startswith("```")
+        if line.startswith("#") and not is_code:
+            blocks.append((line, []))
+        elif blocks:
+            blocks[-1][1].append(line)
+    return [
+        HelpSection(page, _plain(head.lstrip("#")), len(head) - len(head.lstrip("#")), _plain(" ".join(lines)))
+        for head, lines in blocks
+    ]
+
+
+def _plain(text: str) -> str:
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return " ".join(re.sub(r"[`*|]|-{3,}", " ", text).split())
+
+
+def search(words: str) -> list[tuple[HelpSection, str]]:
+    """The sections that contain all words, those with a word in their title first, each with the text around a word."""
+    wanted = words.casefold().split()
+    hits = []
+    for at, section in enumerate(help_sections()):
+        title, text = section.title.casefold(), section.text.casefold()
+        if wanted and all(word in title or word in text for word in wanted):
+            titled = sum(word in title for word in wanted)
+            first = min((place for word in wanted if (place := text.find(word)) >= 0), default=0)
+            start = section.text.rfind(" ", 0, max(0, first - SNIPPET // 3)) + 1
+            hits.append((-titled, -sum(map(text.count, wanted)), at, section, section.text[start : start + SNIPPET]))
+    return [(section, snippet) for *_, section, snippet in sorted(hits, key=lambda hit: hit[:3])]

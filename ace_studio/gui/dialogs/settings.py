@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from html import escape
 
@@ -11,82 +12,99 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QDialog, QFileDialog, QLabel, QLineEdit, QToolButton, QWidget
 
 from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.small import (
     GAP,
     MARGIN,
+    ElidedLabel,
     FilterField,
     button,
-    column,
     fit_screen,
     label,
     quiet,
-    row,
-    scrolling,
+    show_words,
+    tool_button,
 )
+from ace_studio.gui.words.formatting import bytes_text
+from ace_studio.jobs.engine_packs import find_packs, remove
+from ace_studio.records.errors import AceError
 from ace_studio.session.kept.settings import SETTINGS, Setting, Value
 from ace_studio.session.session import Session
+
+_PACKS = Setting(
+    key="packs",
+    group="Engine",
+    label="Engine packs",
+    help="Each is a Python with torch. If no Python is named above, the newest is used by an installed program.",
+    default="",
+)
+"""A line of the dialog that is no setting."""
 
 
 class SettingsDialog(QDialog):
     """One line per setting, in groups; typing words leaves those that contain all of them."""
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
-        """Show the present values."""
         super().__init__(parent)
-        self.setWindowTitle("Settings")
+        self.setWindowTitle(tr("Settings"))
         self.setProperty("help", "window#settings")
         fit_screen(self, 600, 560)
         self._session, self._theme = session, theme
-        self.search = FilterField("Search the settings", "Search the settings")
+        rows = [*SETTINGS.values()]
+        rows.insert(1 + max(at for at, row in enumerate(rows) if row.group == _PACKS.group), _PACKS)
+        self._settings = [replace(row, group=tr(row.group), label=tr(row.label), help=tr(row.help)) for row in rows]
+        self.search = FilterField(tr("Search the settings"), tr("Search the settings"))
         self.search.textChanged.connect(self._filter)
-        self.nothing = label("No setting contains all of these words.", "dim")
+        self.nothing = label(tr("No setting contains all of these words."), "dim")
         self.editors: dict[str, QWidget] = {}
         self.resets: dict[str, QToolButton] = {}
         self._lines: dict[str, tuple[QWidget, QLabel, QLabel]] = {}
         self._headings: dict[str, QLabel] = {}
         lines = column(margin=MARGIN, gap=14)
-        for setting in SETTINGS.values():
+        for setting in self._settings:
             if setting.group not in self._headings:
                 self._headings[setting.group] = label(setting.group, "title")
                 lines.addWidget(self._headings[setting.group])
             lines.addWidget(self._line(setting))
         lines.addWidget(self.nothing)
         lines.addStretch(1)
-        content = QWidget()
-        content.setLayout(lines)
-        head = row(self.search)
-        head.setContentsMargins(MARGIN, MARGIN, MARGIN, GAP)
-        self.setLayout(column(head, scrolling(content), row(None, button("Close", self.accept), margin=MARGIN), gap=0))
+        content = box(lines)
+        head = row(self.search, margin=(MARGIN, MARGIN, MARGIN, GAP))
+        self.setLayout(
+            column(head, scrolling(content), row(None, button(tr("Close"), self.accept), margin=MARGIN), gap=0)
+        )
         theme.changed.connect(self._restyle)
         self._restyle()
         self._filter("")
         self.search.setFocus()
 
     def _line(self, setting: Setting) -> QWidget:
+        name, words = label(setting.label, "heading"), label(setting.help, "dim")
+        if setting.key == _PACKS.key:
+            line = box(column(name, PackList(self._session), words, gap=3))
+            self._lines[setting.key] = (line, name, words)
+            return line
         editor = self._editor(setting)
         editor.setAccessibleName(setting.label)
         editor.setAccessibleDescription(setting.help)
         self.editors[setting.key] = editor
-        name, words = label(setting.label, "heading"), label(setting.help, "dim")
         name.setBuddy(editor)
-        reset = self.resets[setting.key] = QToolButton()
-        reset.setAutoRaise(True)
-        reset.setToolTip(f"Reset to the default: {_words(setting.default) or 'empty'}")
-        reset.setAccessibleName(f"Reset {setting.label} to the default")
-        reset.clicked.connect(partial(self._reset, setting))
+        reset = self.resets[setting.key] = tool_button(
+            tr("Reset {label} to the default", label=setting.label), partial(self._reset, setting),
+            tip=tr("Reset to the default: {value}", value=_words(setting.default) or tr("empty")),
+        )  # fmt: skip
         reset.setVisible(self._session.settings.get(setting.key) != setting.default)
         kept = reset.sizePolicy()
         kept.setRetainSizeWhenHidden(True)
         reset.setSizePolicy(kept)
-        line = QWidget()
         if setting.is_path:
-            control = row(editor, button("Browse…", partial(self._browse, setting)), reset)
-            control.setStretch(0, 1)
+            control = row(editor, button(tr("Browse…"), partial(self._browse, setting)), reset, stretch=0)
         else:
             control = row(editor, reset, None)
-        line.setLayout(column(name, control, words, gap=3))
+        line = box(column(name, control, words, gap=3))
         self._lines[setting.key] = (line, name, words)
         return line
 
@@ -94,7 +112,7 @@ class SettingsDialog(QDialog):
         """Show the settings that contain all words, with the words marked."""
         wanted = text.split()
         shown = set()
-        for setting in SETTINGS.values():
+        for setting in self._settings:
             line, *labels = self._lines[setting.key]
             texts = (setting.label, setting.help)
             everything = " ".join((setting.group, *texts, *setting.choices)).casefold()
@@ -128,29 +146,22 @@ class SettingsDialog(QDialog):
         return editor
 
     def _choice(self, setting: Setting) -> QWidget:
-        combo = ComboBox()
-        for choice in setting.choices:
-            combo.addItem(_words(choice), choice)
+        combo = ComboBox(options=[(tr(_words(choice)), choice) for choice in setting.choices])
         combo.currentIndexChanged.connect(lambda _: self._set(setting, combo.currentData()))
         return combo
 
     def _flag(self, setting: Setting) -> QWidget:
-        box = QCheckBox("On")
+        box = QCheckBox(tr("On"))
         box.toggled.connect(lambda on: self._set(setting, on))
         return box
 
     def _whole(self, setting: Setting) -> QWidget:
-        spin = WholeBox()
-        spin.setRange(int(setting.low or 0), int(setting.high or 1_000_000))
-        spin.setMinimumWidth(110)
+        spin = WholeBox(int(setting.low or 0), int(setting.high or 1_000_000), minimumWidth=110)
         spin.valueChanged.connect(lambda number: self._set(setting, number))
         return spin
 
     def _number(self, setting: Setting) -> QWidget:
-        spin = DecimalBox()
-        spin.setRange(setting.low or 0.0, setting.high or 1e6)
-        spin.setSingleStep(0.5)
-        spin.setMinimumWidth(110)
+        spin = DecimalBox(setting.low or 0.0, setting.high or 1e6, singleStep=0.5, minimumWidth=110)
         spin.valueChanged.connect(lambda number: self._set(setting, number))
         return spin
 
@@ -210,3 +221,37 @@ _EDITORS: dict[type, Callable[[SettingsDialog, Setting], QWidget]] = {
     float: SettingsDialog._number,
     str: SettingsDialog._text,
 }
+
+
+class PackList(QWidget):
+    """A line per installed pack; the user's own can be removed."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._lines, self._fault = column(gap=3), label("", "bad")
+        self.setLayout(column(self._lines, self._fault, gap=3))
+        self._fill()
+
+    def _fill(self, fault: str = "") -> None:
+        clear_layout(self._lines)
+        show_words(self._fault, fault)
+        packs = find_packs()
+        for pack in packs:
+            used = tr("in use") if pack.python == self._session.settings.interpreter else ""
+            place = tr("beside the program") if pack.is_portable else ""
+            words = ", ".join(filter(None, (pack.name, bytes_text(pack.bytes), place, pack.fault or used)))
+            away = button(tr("Remove"), partial(self._remove, pack.name), tip=pack.folder)
+            away.setAccessibleName(tr("Remove {name}", name=pack.name))
+            away.setVisible(not pack.is_portable)
+            self._lines.addWidget(box(row(ElidedLabel(words), away, stretch=0)))
+        if not packs:
+            self._lines.addWidget(label(tr("No engine pack is installed."), "dim"))
+
+    def _remove(self, name: str) -> None:
+        try:
+            remove(name)
+        except AceError as error:
+            self._fill(error.problem.as_text())
+        else:
+            self._fill()

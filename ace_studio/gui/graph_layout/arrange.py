@@ -78,8 +78,7 @@ class Arrangement:
         self.tree = tree or build_hierarchy(table, subgraphs=subgraphs)
         check()
         source = np.array(table.edge_source, dtype=np.int64)
-        target = np.array(table.edge_target, dtype=np.int64)
-        self._lifted = lift_edges(self.tree, source, target)
+        self._lifted = lift_edges(self.tree, source, np.array(table.edge_target, dtype=np.int64))
         check()
         self._closed_width, self._closed_height = node_sizes(table, self.tree)
         self._width, self._height = self._closed_width.copy(), self._closed_height.copy()
@@ -177,7 +176,6 @@ class Arrangement:
         return opened
 
     def _refresh(self, blocks: list[int], check: Callable[[], object]) -> None:
-        """Lay out these blocks, inner ones first."""
         for block in blocks:
             check()
             if not self._open[block]:

@@ -27,7 +27,6 @@ class Signatures:
     """Small numbers that are equal for nodes that look the same inside."""
 
     def __init__(self, table: GraphTable, tree: BlockTree, *, eager: frozenset[int]) -> None:
-        """Number the rows."""
         self._tree = tree
         self._eager = eager
         self._numbers: dict[object, int] = {}
@@ -105,7 +104,6 @@ class Segments:
     """Cuts long lists of children into segments, and those into segments again, where few lines cross the cut."""
 
     def __init__(self, table: GraphTable, tree: BlockTree) -> None:
-        """Number the ops in execution order."""
         self._table, self._tree = table, tree
         self._number = np.cumsum(np.array([kind is OpKind.OP for kind in table.kind], dtype=np.int64))
         self._last_reader = np.arange(len(table))

@@ -117,8 +117,7 @@ def build_hierarchy(
     tree = plant(table, subgraphs)
     dissolve_scattered(tree)
     row_names = [""] * len(table)
-    order = preorder(tree)
-    for block in reversed(order):
+    for block in reversed(preorder(tree)):
         tidy_children(tree, block, row_names)
     signatures = Signatures(table, tree, eager=frozenset(at for at, one in enumerate(subgraphs) if one.error))
     segments = Segments(table, tree)

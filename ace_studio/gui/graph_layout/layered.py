@@ -111,13 +111,5 @@ def lay_out_block(problem: BlockProblem) -> BlockLayout:
 def _empty() -> BlockLayout:
     nothing = np.zeros(0)
     return BlockLayout(
-        x=nothing,
-        y=nothing,
-        rank=(),
-        columns=1,
-        width=0.0,
-        height=0.0,
-        entering_x=(),
-        leaving_x=(),
-        routes=no_routes(),
+        x=nothing, y=nothing, rank=(), columns=1, width=0.0, height=0.0, entering_x=(), leaving_x=(), routes=no_routes()
     )

@@ -59,14 +59,7 @@ def build_chains(ranks: Ranks, *, total: int, allowance: int) -> Chains:
     for node, level in enumerate(rank):
         layers[level].append(node)
     return Chains(
-        total=total,
-        rank=rank,
-        down=down,
-        up=up,
-        layers=layers,
-        point=point,
-        cut=frozenset(cut),
-        turned=ranks.turned,
+        total=total, rank=rank, down=down, up=up, layers=layers, point=point, cut=frozenset(cut), turned=ranks.turned
     )
 
 

@@ -11,7 +11,6 @@
     view.search("conv dtype:float16")         # op ids; also "/regex/", "shape:1x64", "module:layer1"
     view.search_next(), view.search_previous()
     view.fit(), view.zoom_by(1.25)
-    view.open_block(path), view.close_block(path)
     view.canvas                               # open_everything(), close_everything(), show_path(op_id, op_id)
     view.export(path)                         # .svg, .pdf or .png
 

@@ -16,7 +16,6 @@ class Anchored(QObject):
     """Keeps a card inside the canvas, below or beside its node, and draws the line between them."""
 
     def __init__(self, canvas: GraphCanvas, card: QWidget) -> None:
-        """The card becomes a child of the canvas."""
         super().__init__(canvas)
         self._canvas, self._card = canvas, card
         self._row = -1
@@ -80,7 +79,4 @@ class Anchored(QObject):
 
 
 def _nearest(box: QRectF, point: QPointF) -> QPointF:
-    return QPointF(
-        min(max(point.x(), box.left()), box.right()),
-        min(max(point.y(), box.top()), box.bottom()),
-    )
+    return QPointF(min(max(point.x(), box.left()), box.right()), min(max(point.y(), box.top()), box.bottom()))

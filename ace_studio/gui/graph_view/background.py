@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QTimer
 
-Result = TypeVar("Result")
+from ace_studio.gui.style.language import tr
+
+Worked = TypeVar("Worked")
 Check = Callable[[], object]
 """To be called now and then by the work; it raises `Superseded`."""
 
@@ -28,7 +30,6 @@ class Background(QObject):
     """
 
     def __init__(self, parent: QObject) -> None:
-        """Start without work."""
         super().__init__(parent)
         self._tasks: list[_Task] = []
         """At most one: what is awaited."""
@@ -42,7 +43,7 @@ class Background(QObject):
         """Whether a result is awaited."""
         return bool(self._tasks)
 
-    def start(self, work: Callable[[Check], Result], then: Callable[[Result], object]) -> None:
+    def start(self, work: Callable[[Check], Worked], then: Callable[[Worked], object]) -> None:
         """Call ``work`` in a thread, and ``then`` with its result in this one. What was going on before is dropped."""
         self.stop()
         self._tasks.append(_Task(work))
@@ -73,10 +74,8 @@ def _drop(tasks: list[_Task]) -> None:
 
 
 class _Task(threading.Thread):
-    """One piece of work."""
-
     def __init__(self, work: Callable[[Check], Any]) -> None:
-        super().__init__(name="graph layout", daemon=True)
+        super().__init__(name=tr("graph layout"), daemon=True)
         self.result: Any = None
         self.error: Exception | None = None
         self._work = work

@@ -10,7 +10,7 @@ from ace_studio.gui.graph_layout.hierarchy import Ints, shorter_names
 from ace_studio.gui.graph_layout.sizes import STACK_LEAF
 from ace_studio.gui.graph_view.colours import blend, luminance, text_on
 from ace_studio.gui.graph_view.primitives import draw_rects
-from ace_studio.gui.graph_view.seams import draw_seam, hatch, subgraph_pen
+from ace_studio.gui.graph_view.seams import draw_seam, outline_subgraph
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, IMAGE_BELOW, ROUND_FROM, TEXT_FROM, Stage
 
 _MAX_ROUND = 900
@@ -20,8 +20,7 @@ DIM = 0.16
 
 def draw_boxes(stage: Stage) -> None:
     """Draw all visible boxes."""
-    picture = stage.picture
-    boxes = stage.inside(picture.scene.boxes)
+    boxes = stage.inside(stage.picture.scene.boxes)
     if not len(boxes):
         return
     fills, style = _styles(stage, boxes)
@@ -40,7 +39,6 @@ def draw_boxes(stage: Stage) -> None:
 
 
 def _are_seams(stage: Stage, boxes: Ints) -> np.ndarray:
-    """Which boxes are breaks."""
     rows = boxes < stage.picture.tree.root
     found = np.zeros(len(boxes), dtype=bool)
     found[rows] = stage.picture.partial.is_break[boxes[rows]]
@@ -87,7 +85,6 @@ def _draw_image(stage: Stage, rects: np.ndarray, style: np.ndarray, *, fills: li
 
 
 def _fill(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, fills: list[str]) -> None:
-    """Fill the boxes, one colour after the other."""
     boxes, rects = drawn
     painter = stage.painter
     rounded = stage.op_height >= ROUND_FROM and len(boxes) <= _MAX_ROUND
@@ -97,8 +94,7 @@ def _fill(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, fi
     radius = min(9.0, 6.0 * stage.camera.scale)
     for kind in np.unique(style):
         same = np.flatnonzero(style == kind)
-        fill = QColor(fills[int(kind)])
-        painter.setBrush(fill)
+        painter.setBrush(QColor(fills[int(kind)]))
         painter.setPen(_border(stage, fills[int(kind)]) if rounded else Qt.PenStyle.NoPen)
         if rounded:
             for at in same:
@@ -106,22 +102,11 @@ def _fill(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, fi
         else:
             draw_rects(painter, rects[same])
     if stage.picture.partial:
-        _outline_subgraphs(stage, boxes, rects, radius if rounded else 0.0)
-
-
-def _outline_subgraphs(stage: Stage, boxes: Ints, rects: np.ndarray, radius: float) -> None:
-    """Closed subgraphs have a stronger edge; those that stay eager are hatched."""
-    for at in np.flatnonzero(boxes >= stage.picture.tree.root):
-        pen = subgraph_pen(stage, int(boxes[at]))
-        if pen is not None:
-            if int(boxes[at]) in stage.picture.partial.looks_eager:
-                left, top, wide, tall = rects[at]
-                # The name is in the upper half.
-                above = tall * 0.68 if stage.op_height >= TEXT_FROM else 0.0
-                hatch(stage, QRectF(left, top + above, wide, tall - above), radius)
-            stage.painter.setPen(pen)
-            stage.painter.setBrush(Qt.BrushStyle.NoBrush)
-            stage.painter.drawRoundedRect(QRectF(*rects[at]), radius, radius)
+        share = 0.68 if stage.op_height >= TEXT_FROM else 0.0  # the name is in the upper half
+        for at in np.flatnonzero(boxes >= stage.picture.tree.root):
+            rect = QRectF(*rects[at])
+            title, edge = share * rect.height(), radius if rounded else 0.0
+            outline_subgraph(stage, int(boxes[at]), rect, title=title, radius=edge)
 
 
 def _border(stage: Stage, fill: str) -> QPen:

@@ -6,6 +6,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.small import label, tip_text
 
 MAX_CRUMBS = 6
 
@@ -16,15 +18,13 @@ class Breadcrumbs(QWidget):
     block_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        """Start empty."""
-        super().__init__(parent)
+        super().__init__(parent, accessibleName=tr("Position in the model"))
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(0)
         self._row.addStretch(1)
         self._shown: tuple[tuple[int, str], ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.setAccessibleName("Position in the model")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,12 +51,11 @@ class Breadcrumbs(QWidget):
 
     def _crumb(self, node: int, name: str) -> QWidget:
         if node < 0:
-            return QLabel(name, self)
-        button = QToolButton(self)
-        button.setAutoRaise(True)
+            return label(name, wrap=False)
+        button = QToolButton(self, autoRaise=True)
         button.setText(name if len(name) <= 28 else name[:27] + "…")
-        button.setToolTip(f"Show {name}")
-        button.setAccessibleName(f"Show {name}")
+        button.setToolTip(tip_text(tr("Show {name}", name=name)))
+        button.setAccessibleName(tr("Show {name}", name=name))
         button.clicked.connect(lambda: self.block_wanted.emit(node))
         return button
 

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 import math
 
+from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QColor,
-    QFocusEvent,
-    QGuiApplication,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPixmap,
-    QResizeEvent,
-    QWheelEvent,
-)
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from ace_studio.gui.graph_view.frames import draw_frame_names
@@ -45,13 +33,12 @@ class GraphCanvas(GraphSurface):
     """The painter, after each frame; receivers draw over the picture."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        """Start without a graph."""
         super().__init__(parent)
         self.texts = TextCache()
         self.drag: Drag | None = None
         self._is_seen = False
         """Whether the picture was painted since it was set."""
-        self._sheet = QPixmap()
+        self._sheet = QtGui.QPixmap()
         self._sheet_key: tuple[object, ...] = ()
         self._sheet_at = (0.0, 0.0)
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
@@ -64,10 +51,10 @@ class GraphCanvas(GraphSurface):
         self.drag, self._is_seen = None, False
         super().show_picture(picture)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+    def paintEvent(self, event: QtGui.QPaintEvent) -> None:  # noqa: N802 - Qt's name
         """Draw a frame."""
-        painter = QPainter(self)
-        painter.fillRect(event.rect(), QColor(self.colours.window))
+        painter = QtGui.QPainter(self)
+        painter.fillRect(event.rect(), QtGui.QColor(self.colours.window))
         if self.picture is None and self.layout_words:
             pass  # the note says it
         elif self.picture is None or not len(self.picture.table):
@@ -88,7 +75,7 @@ class GraphCanvas(GraphSurface):
         key = (
             picture, picture.version, picture.hidden_categories, picture.selected.tobytes(), picture.matched.tobytes(),
             camera.scale, self.colours, self.current if self.hasFocus() else -1, self.hovered, self.size(), ratio,
-            QGuiApplication.font().family(),
+            QtGui.QGuiApplication.font().family(),
         )  # fmt: skip
         step_x, step_y = (camera.dx - self._sheet_at[0]) * ratio, (camera.dy - self._sheet_at[1]) * ratio
         dx, dy = round(step_x), round(step_y)
@@ -96,7 +83,7 @@ class GraphCanvas(GraphSurface):
         is_far = abs(step_x - dx) + abs(step_y - dy) > 1e-6 or abs(dx) >= wide * ratio or abs(dy) >= tall * ratio
         left, up = dx / ratio, dy / ratio
         if key != self._sheet_key or is_far:
-            self._sheet = QPixmap(self.size() * ratio)
+            self._sheet = QtGui.QPixmap(self.size() * ratio)
             self._sheet.setDevicePixelRatio(ratio)
             self._draw_ground(picture, (0, 0, wide, tall))
         elif dx or dy:
@@ -111,11 +98,11 @@ class GraphCanvas(GraphSurface):
 
     def _draw_ground(self, picture: Picture, exposed: tuple[float, float, float, float]) -> None:
         """Draw a part of the window, given by left, top, right and bottom, into the sheet."""
-        painter = QPainter(self._sheet)
+        painter = QtGui.QPainter(self._sheet)
         left, top, right, bottom = exposed
         area = QRect(int(left), int(top), math.ceil(right) - int(left), math.ceil(bottom) - int(top))
         painter.setClipRect(area)
-        painter.fillRect(area, QColor(self.colours.window))
+        painter.fillRect(area, QtGui.QColor(self.colours.window))
         stage = self._stage(painter, picture)
         stage.exposed = exposed
         paint_ground(stage)
@@ -125,7 +112,7 @@ class GraphCanvas(GraphSurface):
         self._sheet_key = ()
         self.update()
 
-    def _stage(self, painter: QPainter, picture: Picture) -> Stage:
+    def _stage(self, painter: QtGui.QPainter, picture: Picture) -> Stage:
         return Stage(
             painter=painter,
             picture=picture,
@@ -138,7 +125,7 @@ class GraphCanvas(GraphSurface):
             hovered=self.hovered,
         )
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+    def resizeEvent(self, event: QtGui.QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Keep a fitted graph fitted and the beginning of a large one in sight, else keep the middle."""
         if self._is_opening:
             # Which blocks are open does not change before the eyes of the user.
@@ -152,7 +139,7 @@ class GraphCanvas(GraphSurface):
             self.camera_moved.emit()
         super().resizeEvent(event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt's name
+    def wheelEvent(self, event: QtGui.QWheelEvent) -> None:  # noqa: N802 - Qt's name
         """Zoom at the cursor; with Shift or sideways, scroll."""
         delta = event.angleDelta()
         place = event.position()
@@ -164,14 +151,14 @@ class GraphCanvas(GraphSurface):
             self.zoom(WHEEL_STEP ** delta.y(), at=(place.x(), place.y()))
         event.accept()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mousePressEvent(self, event: QtGui.QMouseEvent) -> None:  # noqa: N802 - Qt's name
         """Start a drag; its kind depends on the modifier keys."""
         if self.picture is None or event.button() not in {Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton}:
             return
         kind = drag_kind(event.modifiers(), event.button())
         self.drag = Drag(kind=kind, start=event.position(), modifiers=event.modifiers())
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseMoveEvent(self, event: QtGui.QMouseEvent) -> None:  # noqa: N802 - Qt's name
         """Continue the drag, or highlight the box under the pointer."""
         if self.drag is None:
             self._hover(event.position().x(), event.position().y())
@@ -182,7 +169,7 @@ class GraphCanvas(GraphSurface):
             self.pan(step.x(), step.y())
         self.update()
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseReleaseEvent(self, event: QtGui.QMouseEvent) -> None:  # noqa: N802 - Qt's name
         """End the drag; one without movement is a click."""
         drag, self.drag = self.drag, None
         self.unsetCursor()
@@ -190,24 +177,24 @@ class GraphCanvas(GraphSurface):
             finish_drag(self, drag, event.position())
         self.update()
 
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseDoubleClickEvent(self, event: QtGui.QMouseEvent) -> None:  # noqa: N802 - Qt's name
         """Open or close a block in place; activate an op."""
         if self.picture is None or event.button() is not Qt.MouseButton.LeftButton:
             return
         place = event.position()
         self.toggle(self.picture.node_at(*self.camera.to_scene(place.x(), place.y())))
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyPressEvent(self, event: QtGui.QKeyEvent) -> None:  # noqa: N802 - Qt's name
         """See `keys`."""
         if self.picture is None or not handle_key(self, event):
             super().keyPressEvent(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
+    def focusInEvent(self, event: QtGui.QFocusEvent) -> None:  # noqa: N802 - Qt's name
         """Show the keyboard focus."""
         self.update()
         super().focusInEvent(event)
 
-    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: N802 - Qt's name
+    def focusOutEvent(self, event: QtGui.QFocusEvent) -> None:  # noqa: N802 - Qt's name
         """Hide the keyboard focus."""
         self.update()
         super().focusOutEvent(event)
@@ -220,7 +207,7 @@ class GraphCanvas(GraphSurface):
 
     def event(self, event: QEvent) -> bool:
         """Answer requests for a tooltip."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+        if isinstance(event, QtGui.QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             self._show_tooltip(event.pos(), event.globalPos())
             return True
         return super().event(event)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.style.colours import INK_ON_DARK, INK_ON_LIGHT, LIGHT, Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.ops import OpFamily, family_of
@@ -38,7 +39,7 @@ class Colouring:
 
     def __post_init__(self) -> None:
         if not len(self.categories) == len(self.colours) == len(self.letters):
-            msg = "a colouring needs one colour and one letter for each category"
+            msg = tr("a colouring needs one colour and one letter for each category")
             raise ValueError(msg)
 
     @classmethod
@@ -109,7 +110,7 @@ def family_colouring(table: GraphTable, colours: Colours) -> Colouring:
     for row in set(range(len(table))).difference(table.op_rows()):
         by_row[row] = -1 if table.kind[row] is OpKind.BREAK else place[OpFamily.BORDER]
     return Colouring(
-        label="kind of op",
+        label=tr("kind of op"),
         categories=tuple(OpFamily),
         colours=colours.families,
         letters=("",) * len(OpFamily),

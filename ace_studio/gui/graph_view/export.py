@@ -15,6 +15,7 @@ from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.texts import TextCache
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.records.errors import AceError, ErrorCode
 
 BORDER = 24.0
@@ -41,17 +42,17 @@ def export_picture(picture: Picture, path: Path, *, colours: Colours) -> None:
     if write is None:
         raise AceError.of(
             ErrorCode.USAGE,
-            f"'{path.name}' has no ending that the graph can be saved as",
-            why="the ending decides the format",
-            remedy=f"use one of {', '.join(WRITERS)}",
+            tr("'{name}' has no ending that the graph can be saved as", name=path.name),
+            why=tr("the ending decides the format"),
+            remedy=tr("use one of {names}", names=", ".join(WRITERS)),
             where=str(path),
         )
     if not write(picture, path, colours) or not path.is_file():
         raise AceError.of(
             ErrorCode.NOT_FOUND,
-            f"the graph could not be saved as '{path.name}'",
-            why="the file could not be written",
-            remedy="check that the folder exists, that you may write there and that the disk has room",
+            tr("the graph could not be saved as '{name}'", name=path.name),
+            why=tr("the file could not be written"),
+            remedy=tr("check that the folder exists, that you may write there and that the disk has room"),
             where=str(path),
         )
 

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from ace_studio.gui.graph_layout.hierarchy import shorter_names
 from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.primitives import draw_rects
-from ace_studio.gui.graph_view.seams import hatch, subgraph_pen
+from ace_studio.gui.graph_view.seams import outline_subgraph
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FROM, Stage
 
 _MAX_ROUND = 400
@@ -42,24 +42,11 @@ def draw_frames(stage: Stage) -> None:
         else:
             draw_rects(painter, rects[same])
     if picture.partial:
-        _outline_subgraphs(stage, frames, rects)
+        edge = min(12.0, 9.0 * stage.camera.scale) if stage.op_height >= ROUND_FROM else 0.0
+        bar = TITLE_HEIGHT * stage.camera.scale
+        for frame, rect in zip(frames.tolist(), rects, strict=True):
+            outline_subgraph(stage, frame, QRectF(*rect), title=min(bar, rect[3] / 2), radius=edge)
     _outline_marked(stage, frames, rects)
-
-
-def _outline_subgraphs(stage: Stage, frames: np.ndarray, rects: np.ndarray) -> None:
-    """Subgraphs have a stronger edge; those that stay eager are hatched."""
-    radius = min(12.0, 9.0 * stage.camera.scale) if stage.op_height >= ROUND_FROM else 0.0
-    for frame, rect in zip(frames.tolist(), rects, strict=True):
-        pen = subgraph_pen(stage, frame)
-        if pen is None:
-            continue
-        if frame in stage.picture.partial.looks_eager:
-            # Below the title bar, so that it stays readable.
-            bar = TITLE_HEIGHT * stage.camera.scale
-            hatch(stage, QRectF(*rect).adjusted(0, min(bar, rect[3] / 2), 0, 0), radius)
-        stage.painter.setPen(pen)
-        stage.painter.setBrush(Qt.BrushStyle.NoBrush)
-        stage.painter.drawRoundedRect(QRectF(*rect), radius, radius)
 
 
 def _clipped(rects: np.ndarray, width: float, height: float) -> np.ndarray:
@@ -96,8 +83,7 @@ def title_of_block(stage: Stage, block: int) -> tuple[str, str]:
 
 def draw_frame_names(stage: Stage) -> None:
     """Titles: in the bar of each block, or as small labels over the far picture."""
-    picture = stage.picture
-    frames = stage.inside(picture.scene.frames)
+    frames = stage.inside(stage.picture.scene.frames)
     if not len(frames):
         return
     rects = stage.rects(frames)

@@ -13,6 +13,7 @@ from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.camera import MAX_SCALE
 from ace_studio.gui.graph_view.surface import GraphSurface
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 
 CLICK_SLACK = 4.0
 """Pixels; a press that moves less is a click."""
@@ -25,7 +26,7 @@ class DragKind(StrEnum):
     """Moves the picture."""
     LASSO = "lasso"
     """Selects the boxes inside the outline."""
-    ZOOM_BOX = "zoom box"
+    ZOOM_BOX = tr("zoom box")
     """Shows the box as large as fits."""
 
 
@@ -120,8 +121,7 @@ def _select_inside(surface: GraphSurface, drag: Drag) -> None:
     y = (scene.y[boxes] + scene.height[boxes] / 2) * surface.camera.scale + surface.camera.dy
     outline = np.array([(point.x(), point.y()) for point in (drag.start, *drag.trail)])
     chosen = boxes[inside_polygon(outline, x, y)]
-    adds = bool(drag.modifiers & Qt.KeyboardModifier.ControlModifier)
-    surface.select(chosen.tolist(), adds=adds)
+    surface.select(chosen.tolist(), adds=bool(drag.modifiers & Qt.KeyboardModifier.ControlModifier))
 
 
 def inside_polygon(outline: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeyEvent
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.surface import GraphSurface
 
-Key = Qt.Key
+_Key = Qt.Key
 
 
 def handle_key(surface: GraphSurface, event: QKeyEvent) -> bool:
@@ -101,21 +101,21 @@ def _sideways(direction: int) -> Callable[[Picture, int], int]:
 
 
 KEYS: dict[Qt.Key, Callable[[GraphSurface, QKeyEvent], None]] = {
-    Key.Key_Space: lambda surface, _: surface.fit(),
-    Key.Key_F: lambda surface, _: surface.frame_selection(),
-    Key.Key_Backspace: lambda surface, _: surface.close_around(),
-    Key.Key_Return: _toggle,
-    Key.Key_Enter: _toggle,
-    Key.Key_Escape: _clear,
-    Key.Key_Down: _walk(_down),
-    Key.Key_Up: _walk(_up),
-    Key.Key_Left: _walk(_sideways(-1)),
-    Key.Key_Right: _walk(_sideways(1)),
-    Key.Key_Plus: lambda surface, _: surface.zoom(1.25),
-    Key.Key_Equal: lambda surface, _: surface.zoom(1.25),
-    Key.Key_Minus: lambda surface, _: surface.zoom(0.8),
-    Key.Key_Home: lambda surface, _: _go_to(surface, Picture.first_box),
-    Key.Key_End: lambda surface, _: _go_to(surface, _last),
+    _Key.Key_Space: lambda surface, _: surface.fit(),
+    _Key.Key_F: lambda surface, _: surface.frame_selection(),
+    _Key.Key_Backspace: lambda surface, _: surface.close_around(),
+    _Key.Key_Return: _toggle,
+    _Key.Key_Enter: _toggle,
+    _Key.Key_Escape: _clear,
+    _Key.Key_Down: _walk(_down),
+    _Key.Key_Up: _walk(_up),
+    _Key.Key_Left: _walk(_sideways(-1)),
+    _Key.Key_Right: _walk(_sideways(1)),
+    _Key.Key_Plus: lambda surface, _: surface.zoom(1.25),
+    _Key.Key_Equal: lambda surface, _: surface.zoom(1.25),
+    _Key.Key_Minus: lambda surface, _: surface.zoom(0.8),
+    _Key.Key_Home: lambda surface, _: _go_to(surface, Picture.first_box),
+    _Key.Key_End: lambda surface, _: _go_to(surface, _last),
 }
 
 

@@ -7,7 +7,9 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame
 
 from ace_studio.gui.graph_view.surface import GraphSurface
-from ace_studio.gui.widgets.small import GAP, button, label, row
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.small import GAP, button, label
 
 TOP = 10
 
@@ -16,15 +18,12 @@ class LayoutNote(QFrame):
     """Says how much is laid out. It is seen only while that goes on, or after it was stopped without a picture."""
 
     def __init__(self, surface: GraphSurface) -> None:
-        """Start hidden."""
         super().__init__(surface)
         self._surface = surface
         self.setProperty("bar", "info")
         self.words = label("", wrap=False)
-        self.button = button("Stop", self._act)
-        line = row(self.words, self.button)
-        line.setContentsMargins(GAP, 4, GAP, 4)
-        self.setLayout(line)
+        self.button = button(tr("Stop"), self._act)
+        self.setLayout(row(self.words, self.button, margin=(GAP, 4, GAP, 4)))
         surface.layout_changed.connect(self.show_state)
         self.hide()
 
@@ -33,8 +32,8 @@ class LayoutNote(QFrame):
         surface = self._surface
         is_stopped = surface.stopped is not None
         self.words.setText(surface.layout_words)
-        self.button.setText("Lay it out" if is_stopped else "Stop")
-        self.button.setToolTip("" if is_stopped else "Stop (Esc)")
+        self.button.setText(tr("Lay it out") if is_stopped else tr("Stop"))
+        self.button.setToolTip("" if is_stopped else tr("Stop (Esc)"))
         self.setVisible(bool(surface.layout_words))
         self.place()
 

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWi
 from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import LETTER_PX, STRONG
 
 SWATCH = 16
@@ -32,12 +33,22 @@ def legend_notes(partial: Partial, colours: Colours) -> tuple[LegendNote, ...]:
     """Legend entries of a partial capture; none for a whole graph."""
     breaks, subgraphs, eager = len(partial.seams), len(partial.subgraph_of_block), len(partial.eager_blocks)
     notes = (
-        (breaks, LegendNote(shape="diamond", colour=colours.seam, text=f"break: Python runs here  {breaks}")),
+        (
+            breaks,
+            LegendNote(
+                shape="diamond", colour=colours.seam, text=tr("break: Python runs here  {breaks}", breaks=breaks)
+            ),
+        ),
         (
             subgraphs - eager,
-            LegendNote(shape="frame", colour=colours.subgraph, text=f"captured subgraph  {subgraphs - eager}"),
+            LegendNote(
+                shape="frame", colour=colours.subgraph, text=tr("captured subgraph  {number}", number=subgraphs - eager)
+            ),
         ),
-        (eager, LegendNote(shape="hatch", colour=colours.eager, text=f"subgraph that stays eager  {eager}")),
+        (
+            eager,
+            LegendNote(shape="hatch", colour=colours.eager, text=tr("subgraph that stays eager  {eager}", eager=eager)),
+        ),
     )
     return tuple(note for count, note in notes if count)
 
@@ -50,13 +61,12 @@ class Legend(QWidget):
     resized = Signal()
 
     def __init__(self, parent: QWidget) -> None:
-        """Start empty and hidden."""
-        super().__init__(parent)
+        super().__init__(parent, accessibleName=tr("Legend"))
         self._colours: Colours | None = None
         self._title = QToolButton(self)
         self._title.setCheckable(True)
         self._title.setChecked(True)
-        self._title.setToolTip("Show or hide the entries")
+        self._title.setToolTip(tr("Show or hide the entries"))
         self._title.toggled.connect(lambda _: self._fold())
         self._name = ""
         self._box = QVBoxLayout(self)
@@ -65,7 +75,6 @@ class Legend(QWidget):
         self._box.addWidget(self._title)
         self._entries: dict[int, QToolButton] = {}
         self._notes: list[QWidget] = []
-        self.setAccessibleName("Legend")
         self.hide()
 
     @property
@@ -84,12 +93,7 @@ class Legend(QWidget):
         return bool(self._entries or self._notes)
 
     def show_colouring(
-        self,
-        colouring: Colouring,
-        category: np.ndarray,
-        *,
-        colours: Colours,
-        notes: Sequence[LegendNote] = (),
+        self, colouring: Colouring, category: np.ndarray, *, colours: Colours, notes: Sequence[LegendNote] = ()
     ) -> None:
         """Make an entry for every category that some op has.
 
@@ -134,7 +138,6 @@ class Legend(QWidget):
         return line
 
     def _fold(self) -> None:
-        """Show the entries or only the title."""
         is_open = self._title.isChecked()
         self._title.setText(f"{self._name}  {'▾' if is_open else '▸'}")
         for entry in (*self._entries.values(), *self._notes):
@@ -144,16 +147,14 @@ class Legend(QWidget):
         self.resized.emit()
 
     def _entry(self, colouring: Colouring, at: int, *, count: int) -> QToolButton:
-        button = QToolButton(self)
+        button = QToolButton(self, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon, autoRaise=True)
         button.setCheckable(True)
         button.setChecked(True)
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setAutoRaise(True)
         button.setIcon(self._icon(colouring.colours[at], colouring.letters[at]))
         button.setIconSize(QSize(SWATCH, SWATCH))
         button.setText(f"{colouring.categories[at]}  {count:,}")
-        button.setAccessibleName(f"{colouring.categories[at]}, {count} ops")
-        button.setToolTip("Dim or show these ops")
+        button.setAccessibleName(tr("{categories}, {count} ops", categories=colouring.categories[at], count=count))
+        button.setToolTip(tr("Dim or show these ops"))
         if self._colours is not None:
             button.setStyleSheet(
                 "QToolButton { border: 1px solid transparent; border-radius: 4px; padding: 1px 5px 1px 2px;"

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu
 
 from ace_studio.gui.graph_view.paths import reach
 from ace_studio.gui.graph_view.surface import GraphSurface
+from ace_studio.gui.style.language import tr
 
 
 def fill_menu(surface: GraphSurface, node: int) -> QMenu:
@@ -97,28 +98,28 @@ Action = Callable[[GraphSurface, int], None]
 ENTRIES: tuple[tuple[str, Offered, Action], ...] = (
     ("Open", _is_closed, lambda surface, node: surface.toggle(node)),
     ("Close", _is_open, lambda surface, node: surface.toggle(node)),
-    ("Close all that are identical", _is_open, _close_alike),
-    ("Open everything inside", _is_block, lambda surface, node: _open_inside(surface, node, to=True)),
-    ("Close everything inside", _is_open, lambda surface, node: _open_inside(surface, node, to=False)),
-    ("Select the ops inside", _is_block, lambda surface, node: surface.select([node])),
-    ("Show in source", _is_op, lambda surface, node: surface.toggle(node)),
-    ("Zoom to this", _is_node, lambda surface, node: surface.frame([node])),
-    ("Copy op id", _is_op, _copy),
-    ("Copy module path", _is_block, _copy),
-    ("Show the path between the two selected ops", _has_two, lambda surface, _: _path(surface)),
+    (tr("Close all that are identical"), _is_open, _close_alike),
+    (tr("Open everything inside"), _is_block, lambda surface, node: _open_inside(surface, node, to=True)),
+    (tr("Close everything inside"), _is_open, lambda surface, node: _open_inside(surface, node, to=False)),
+    (tr("Select the ops inside"), _is_block, lambda surface, node: surface.select([node])),
+    (tr("Show in source"), _is_op, lambda surface, node: surface.toggle(node)),
+    (tr("Zoom to this"), _is_node, lambda surface, node: surface.frame([node])),
+    (tr("Copy op id"), _is_op, _copy),
+    (tr("Copy module path"), _is_block, _copy),
+    (tr("Show the path between the two selected ops"), _has_two, lambda surface, _: _path(surface)),
     (
-        "Select everything this depends on",
+        tr("Select everything this depends on"),
         _is_node,
         lambda surface, node: _select_reach(surface, node, downstream=False),
     ),
     (
-        "Select everything that depends on this",
+        tr("Select everything that depends on this"),
         _is_node,
         lambda surface, node: _select_reach(surface, node, downstream=True),
     ),
-    ("Open all blocks", _always, lambda surface, _: surface.open_everything()),
-    ("Close all blocks", _always, lambda surface, _: surface.close_everything()),
-    ("Show everything", _always, lambda surface, _: surface.fit()),
+    (tr("Open all blocks"), _always, lambda surface, _: surface.open_everything()),
+    (tr("Close all blocks"), _always, lambda surface, _: surface.close_everything()),
+    (tr("Show everything"), _always, lambda surface, _: surface.fit()),
 )
 """Title, when it is offered, what it does."""
 

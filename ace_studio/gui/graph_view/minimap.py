@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from ace_studio.gui.graph_view.camera import Camera
 from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.graph_view.primitives import draw_rects
+from ace_studio.gui.style.language import tr
 
 MAP_SIZE = QSize(188, 136)
 _MARGIN = 8.0
@@ -19,15 +20,13 @@ class Minimap(QWidget):
     """A map of a canvas. The picture is drawn once per scene; only the mark moves."""
 
     def __init__(self, canvas: GraphCanvas) -> None:
-        """Lie over the canvas."""
-        super().__init__(canvas)
+        super().__init__(canvas, accessibleName=tr("Map of the graph"))
         self._canvas = canvas
         self._pixmap = QPixmap()
         self._key: tuple[object, ...] = ()
         self.setFixedSize(MAP_SIZE)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setAccessibleName("Map of the graph")
-        self.setToolTip("Map: click or drag to go there")
+        self.setToolTip(tr("Map: click or drag to go there"))
         canvas.camera_moved.connect(self.update)
         canvas.scene_changed.connect(self.update)
 
@@ -81,8 +80,7 @@ class Minimap(QWidget):
 
         painter.setPen(Qt.PenStyle.NoPen)
         for depth in np.unique(picture.tree.depth[scene.frames]):
-            fill = colours.frames[min(int(depth), len(colours.frames) - 1)]
-            painter.setBrush(QColor(fill))
+            painter.setBrush(QColor(colours.frames[min(int(depth), len(colours.frames) - 1)]))
             draw_rects(painter, rects(scene.frames[picture.tree.depth[scene.frames] == depth]))
         category = np.full(picture.tree.node_count, -1)
         category[: picture.tree.root] = picture.category

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.gui.graph_layout import Hierarchy, Scene
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import CaptureReport, GraphBreak, SubgraphReport
 from ace_studio.session.seams import seam_numbers
@@ -38,25 +40,30 @@ class Seam:
         parts = [
             self.place,
             f"×{self.about.count}" if self.about.count > 1 else "",
-            f"{ops} op{'' if ops == 1 else 's'} stay eager" if ops else "",
+            tr("{ops} left eager", ops=plural(ops, "op")) if ops else "",
         ]
         return "  ·  ".join(part for part in parts if part)
+
+
+def seams_of(table: GraphTable, breaks: Sequence[GraphBreak]) -> dict[int, Seam]:
+    """Row -> the break that it is."""
+    rows = [row for row, kind in enumerate(table.kind) if kind is OpKind.BREAK]
+    numbers, found = seam_numbers(table, breaks) if rows else {}, {}
+    for row in rows:
+        at = numbers.get(row)
+        about = breaks[at] if at is not None else _unlisted(table, row)
+        found[row] = Seam(number=0 if at is None else at + 1, about=about)
+    return found
 
 
 class Partial:
     """Breaks and subgraphs of one graph; empty for a graph that was captured whole."""
 
     def __init__(self, table: GraphTable, tree: Hierarchy, capture: CaptureReport | None) -> None:
-        """Match rows with the report."""
-        breaks: Sequence[GraphBreak] = capture.graph_breaks if capture is not None else ()
         self.subgraphs: Sequence[SubgraphReport] = capture.pieces if capture is not None else ()
-        self.is_break = np.array([kind is OpKind.BREAK for kind in table.kind], dtype=bool)
-        numbers = seam_numbers(table, breaks) if self.is_break.any() else {}
-        self.seams: dict[int, Seam] = {}
-        for row in np.flatnonzero(self.is_break).tolist():
-            at = numbers.get(row)
-            about = breaks[at] if at is not None else _unlisted(table, row)
-            self.seams[row] = Seam(number=0 if at is None else at + 1, about=about)
+        self.seams = seams_of(table, capture.graph_breaks if capture is not None else ())
+        self.is_break = np.zeros(len(table), dtype=bool)
+        self.is_break[list(self.seams)] = True
         self.subgraph_of_block = {
             tree.root + at: subgraph for at, subgraph in enumerate(tree.subgraphs) if subgraph >= 0
         }
@@ -116,4 +123,4 @@ def _stacks_of_subgraphs(tree: Hierarchy) -> dict[int, int]:
 
 def _unlisted(table: GraphTable, row: int) -> GraphBreak:
     file = table.files[table.file[row]] if 0 <= table.file[row] < len(table.files) else ""
-    return GraphBreak(file=file, line=table.line[row], reason="The graph stops here", id=table.op_id[row])
+    return GraphBreak(file=file, line=table.line[row], reason=tr("The graph stops here"), id=table.op_id[row])

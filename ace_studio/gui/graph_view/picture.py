@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
 
@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.gui.graph_layout import Arrangement, Hierarchy, Scene
-from ace_studio.gui.graph_layout.marking import Mask
+from ace_studio.gui.graph_layout.hierarchy import Ints
+from ace_studio.gui.graph_layout.marking import Mask, marked_segments
 from ace_studio.gui.graph_layout.sizes import detail_of, title_of
 from ace_studio.gui.graph_view.colours import Colouring
-from ace_studio.gui.graph_view.edge_focus import EdgeFocus
 from ace_studio.gui.graph_view.partial import Partial
-from ace_studio.gui.graph_view.search import SearchIndex
+from ace_studio.gui.style.language import tr
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
 
@@ -95,11 +95,6 @@ class Picture:
             counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
         return counts
 
-    def search_index(self) -> SearchIndex:
-        """What searches these ops, and the breaks between them."""
-        words = {row: f"break {seam.about.reason} {seam.place}" for row, seam in self.partial.seams.items()}
-        return SearchIndex(self.table, words)
-
     def set_notes(self, notes: Mapping[str, tuple[str, str]]) -> None:
         """Set the second line of ops (by id), and its tooltip."""
         self._notes = {self._row_of[op_id]: words for op_id, words in notes.items() if op_id in self._row_of}
@@ -141,10 +136,6 @@ class Picture:
             np.add.at(marked, block[inside], 1.0)
         return marked[nodes] / np.maximum(self.tree.rows_inside[nodes], 1)
 
-    def row_visible(self, row: int) -> bool:
-        """Whether the row has a box of its own now."""
-        return bool(self.scene.visible[row])
-
     def dimmed(self, boxes: npt.NDArray[np.int64]) -> Mask:
         """Which boxes the legend has filtered out, or no edge that is looked at touches.
 
@@ -165,12 +156,8 @@ class Picture:
     def drawn(self, arrangement: Arrangement) -> Drawn:
         """What `show` would show, for an arrangement of this graph. May be called in another thread."""
         scene = arrangement.scene()
-        return Drawn(
-            arrangement=arrangement,
-            scene=scene,
-            segment_bounds=_bounds_of(scene.segments),
-            seam_spans=self.partial.spans(scene),
-        )
+        bounds, spans = _bounds_of(scene.segments), self.partial.spans(scene)
+        return Drawn(arrangement=arrangement, scene=scene, segment_bounds=bounds, seam_spans=spans)
 
     def show(self, drawn: Drawn) -> None:
         """Show other blocks open."""
@@ -205,7 +192,7 @@ class Picture:
         if node < self.tree.root:
             return title_of(self.table, node), self._notes.get(node, ("", ""))[0] or detail_of(self.table, node)
         at = node - self.tree.root
-        kind = "stays eager" if node in self.partial.looks_eager else self.tree.types[at]
+        kind = tr("stays eager") if node in self.partial.looks_eager else self.tree.types[at]
         return self.tree.names[at] or "model", kind
 
     def spoken(self, node: int) -> str:
@@ -219,27 +206,18 @@ class Picture:
 
     def node_at(self, x: float, y: float) -> int:
         """The box under a point, else the innermost open block, else -1."""
-        scene = self.scene
-        boxes = scene.boxes
-        inside = (
-            (scene.x[boxes] <= x)
-            & (x <= scene.x[boxes] + scene.width[boxes])
-            & (scene.y[boxes] <= y)
-            & (y <= scene.y[boxes] + scene.height[boxes])
-        )
-        found = boxes[inside]
-        return int(found[-1]) if len(found) else self.frame_at(x, y)
+        found = self._last_at(self.scene.boxes, x, y)
+        return found if found >= 0 else self.frame_at(x, y)
 
     def frame_at(self, x: float, y: float) -> int:
         """The innermost open block around a point, or -1."""
-        scene, frames = self.scene, self.scene.frames
-        inside = (
-            (scene.x[frames] <= x)
-            & (x <= scene.x[frames] + scene.width[frames])
-            & (scene.y[frames] <= y)
-            & (y <= scene.y[frames] + scene.height[frames])
-        )
-        found = frames[inside]
+        return self._last_at(self.scene.frames, x, y)
+
+    def _last_at(self, nodes: npt.NDArray[np.int64], x: float, y: float) -> int:
+        scene = self.scene
+        left, top = scene.x[nodes], scene.y[nodes]
+        is_across = (left <= x) & (x <= left + scene.width[nodes])
+        found = nodes[is_across & (top <= y) & (y <= top + scene.height[nodes])]
         return int(found[-1]) if len(found) else -1
 
     def bounds(self, nodes: Iterable[int]) -> tuple[float, float, float, float] | None:
@@ -250,3 +228,38 @@ class Picture:
         scene = self.scene
         right, bottom = scene.x[kept] + scene.width[kept], scene.y[kept] + scene.height[kept]
         return float(scene.x[kept].min()), float(scene.y[kept].min()), float(right.max()), float(bottom.max())
+
+
+class EdgeFocus:
+    """Edges of one picture, by the rows at their ends."""
+
+    def __init__(self, tree: Hierarchy, pairs: Sequence[tuple[int, int]]) -> None:
+        """Highlight the edge from the first row of each pair to the second."""
+        ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        self._tree = tree
+        self.source: Ints = ends[:, 0]
+        self.target: Ints = ends[:, 1]
+        self._scene: Scene | None = None
+        self._segments: Mask = np.zeros(0, dtype=bool)
+        self._boxes: Mask = np.zeros(0, dtype=bool)
+
+    def segments(self, scene: Scene) -> Mask:
+        """[segments] Which segments of lines belong to the edges."""
+        self._look_at(scene)
+        return self._segments
+
+    def misses(self, scene: Scene, boxes: Ints) -> Mask:
+        """Which of these boxes no edge starts or ends in."""
+        self._look_at(scene)
+        return ~self._boxes[boxes]
+
+    def hidden(self, scene: Scene) -> int:
+        """How many edges lie inside closed blocks."""
+        return int(np.count_nonzero(scene.stands_for[self.source] == scene.stands_for[self.target]))
+
+    def _look_at(self, scene: Scene) -> None:
+        if scene is not self._scene:
+            self._scene = scene
+            self._segments = marked_segments(self._tree, scene, self.source, self.target)
+            self._boxes = np.zeros(self._tree.node_count, dtype=bool)
+            self._boxes[scene.stands_for[np.concatenate([self.source, self.target])]] = True

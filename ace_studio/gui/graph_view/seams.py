@@ -140,13 +140,19 @@ def hatch(stage: Stage, rect: QRectF, radius: float) -> None:
     painter.restore()
 
 
-def subgraph_pen(stage: Stage, block: int) -> QPen | None:
-    """The outline of a subgraph: stronger than that of a module, dotted if it stays eager; None for a module."""
-    partial = stage.picture.partial
+def outline_subgraph(stage: Stage, block: int, rect: QRectF, *, title: float, radius: float) -> None:
+    """Draw the edge of a subgraph, stronger than that of a module; nothing for a module.
+
+    One that stays eager is dotted, and hatched below its ``title``, which is so many pixels high and stays readable.
+    """
+    painter, partial = stage.painter, stage.picture.partial
     if block not in partial.looks_like_subgraph:
-        return None
+        return
     is_eager = block in partial.looks_eager
     pen = QPen(QColor(stage.colours.eager if is_eager else stage.colours.subgraph), 1.6)
     if is_eager:
+        hatch(stage, rect.adjusted(0, title, 0, 0), radius)
         pen.setStyle(Qt.PenStyle.DotLine)
-    return pen
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(rect, radius, radius)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
+from ace_studio.gui.graph_view.search import SearchField
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import SYMBOL_PX
-from ace_studio.gui.widgets.small import FilterField
-
-HELP = (
-    "Words are searched in name, operator, module, shape, type and device.\n"
-    "op:conv   name:add   module:layer1   shape:1x64   dtype:float16   device:cuda   /regular.*expression$/\n"
-    "Enter: next, Shift+Enter: previous, Esc: back to the graph"
-)
+from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.small import show_words, tool_button
 
 
 class SearchBar(QWidget):
@@ -26,30 +23,17 @@ class SearchBar(QWidget):
     left = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        """Start empty."""
         super().__init__(parent)
-        self.field = FilterField("Search ops", "Search ops")
-        self.field.setToolTip(HELP)
+        self.field = SearchField(tr("Search ops"), tr("Search ops"))
+        keys = tr("Enter: next, Shift+Enter: previous, Esc: back to the graph")
+        self.field.setToolTip(f"{self.field.toolTip()}\n{keys}")
         self.field.setMinimumWidth(64)
         self.count = QLabel(self)
-        self.previous_button = self._button("‹", "Previous match", self.previous_wanted)  # noqa: RUF001 - an arrow
-        self.next_button = self._button("›", "Next match", self.next_wanted)  # noqa: RUF001 - an arrow
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        for widget in (self.field, self.count, self.previous_button, self.next_button):
-            row.addWidget(widget)
+        self.previous_button = tool_button(tr("Previous match"), self.previous_wanted.emit, text="‹")  # noqa: RUF001
+        self.next_button = tool_button(tr("Next match"), self.next_wanted.emit, text="›")  # noqa: RUF001 - an arrow
+        self.setLayout(row(self.field, self.count, self.previous_button, self.next_button, gap=4))
         self.field.textChanged.connect(self.query_changed)
         self.show_count(0, 0)
-
-    def _button(self, text: str, name: str, signal: object) -> QToolButton:
-        button = QToolButton(self)
-        button.setText(text)
-        button.setAutoRaise(True)
-        button.setToolTip(name)
-        button.setAccessibleName(name)
-        button.clicked.connect(signal)
-        return button
 
     def show_count(self, at: int, total: int, *, problem: str = "") -> None:
         """Show the match number and the count, or why the query is invalid."""
@@ -58,9 +42,8 @@ class SearchBar(QWidget):
         elif total:
             text = f"{at:,} of {total:,}" if at else f"{total:,} found"
         else:
-            text = "none found" if self.field.text().strip() else ""
-        self.count.setText(text)
-        self.count.setVisible(bool(text))
+            text = tr("none found") if self.field.text().strip() else ""
+        show_words(self.count, text)
         self.previous_button.setEnabled(total > 0)
         self.next_button.setEnabled(total > 0)
 

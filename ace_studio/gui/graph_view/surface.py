@@ -12,12 +12,13 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.graph_layout import Arrangement
-from ace_studio.gui.graph_view.background import Background, Check, Result
+from ace_studio.gui.graph_view.background import Background, Check, Worked
 from ace_studio.gui.graph_view.camera import Camera, room_of
 from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT
 from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Drawn, Picture
 from ace_studio.gui.style.colours import DARK, Colours
+from ace_studio.gui.style.language import tr
 
 FIT_MARGIN = 14.0
 READABLE_SCALE = 0.54
@@ -60,8 +61,7 @@ class GraphSurface(QWidget):
     """A layout in the background began or ended."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        """Start without a graph."""
-        super().__init__(parent)
+        super().__init__(parent, focusPolicy=Qt.FocusPolicy.StrongFocus, accessibleName=tr("Graph"))
         self.picture: Picture | None = None
         self.camera = Camera()
         self.colours: Colours = DARK
@@ -80,8 +80,6 @@ class GraphSurface(QWidget):
         self._again: Callable[[], object] | None = None
         self._is_opening = False
         """Whether the picture is as it was first shown: nothing has moved it or opened a block."""
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName("Graph")
         self.setMinimumSize(120, 90)
 
     def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
@@ -211,14 +209,14 @@ class GraphSurface(QWidget):
     def lay_out(
         self,
         what: str,
-        work: Callable[[Check], Result],
-        then: Callable[[Result], object],
+        work: Callable[[Check], Worked],
+        then: Callable[[Worked], object],
         *,
         again: Callable[[], object] | None = None,
     ) -> None:
         """Lay out ``what`` in the background, unless `stop_layout` is called; see `Background`."""
 
-        def arrived(result: Result) -> None:
+        def arrived(result: Worked) -> None:
             self._end_layout()
             then(result)
 
@@ -230,8 +228,8 @@ class GraphSurface(QWidget):
     def layout_words(self) -> str:
         """What is laid out in the background, or that it was stopped; empty if there is nothing to say."""
         if self.stopped is not None:
-            return "The graph is not laid out"
-        return f"Laying out {self.placing} …" if self.placing else ""
+            return tr("The graph is not laid out")
+        return tr("Laying out {placing} …", placing=self.placing) if self.placing else ""
 
     def stop_layout(self) -> None:
         """Stop the layout that is made in the background; what is shown stays."""
@@ -274,7 +272,6 @@ class GraphSurface(QWidget):
             self._openings = openings
 
     def _show_opened(self, openings: Sequence[Opening], drawn: Drawn) -> None:
-        """Show the picture in which these blocks are opened or closed."""
         picture = self.picture
         if picture is None:
             return
@@ -400,16 +397,24 @@ class GraphSurface(QWidget):
         """Describe the graph for screen readers."""
         picture = self.picture
         if picture is None or not len(picture.table):
-            self.setAccessibleName("Graph")
+            self.setAccessibleName(tr("Graph"))
             self.setAccessibleDescription(self.layout_words or f"{EMPTY_TEXT}. {EMPTY_HINT}")
             return
         chosen = np.flatnonzero(picture.selected)
         op = f": {picture.spoken(int(chosen[0]))}" if len(chosen) == 1 else ""
-        self.setAccessibleName(f"Graph of {picture.table.name or 'the model'}{op}")
+        self.setAccessibleName(tr("Graph of {name}{op}", name=picture.table.name or tr("the model"), op=op))
         here = f" At {picture.spoken(self.current)}." if self.current >= 0 else ""
         subgraphs, breaks = len(picture.partial.subgraph_of_block), len(picture.partial.seams)
-        partial = f" Captured in {subgraphs} subgraphs with {breaks} breaks between them." if subgraphs else ""
+        words = tr(" Captured in {subgraphs} subgraphs with {breaks} breaks between them.")
+        partial = words.format(subgraphs=subgraphs, breaks=breaks) if subgraphs else ""
         self.setAccessibleDescription(
-            f"{picture.table.op_count} ops in {len(picture.scene.boxes)} boxes and {len(picture.scene.frames)} open "
-            f"blocks; {int(picture.selected.sum())} selected.{partial}{here}"
+            tr(
+                "{op_count} ops in {count} boxes and {count2} open blocks; {count3} selected.{partial}{here}",
+                op_count=picture.table.op_count,
+                count=len(picture.scene.boxes),
+                count2=len(picture.scene.frames),
+                count3=int(picture.selected.sum()),
+                partial=partial,
+                here=here,
+            )
         )

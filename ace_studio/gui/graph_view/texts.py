@@ -15,7 +15,6 @@ class TextCache:
     """Static texts by (text, size, boldness, room). The pixel ratio is part of the key, so that each is crisp."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._fonts: dict[tuple[int, bool], tuple[QFont, QFontMetricsF]] = {}
         self._texts: dict[tuple[str, int, bool, int, float], tuple[QStaticText, float]] = {}
         self._family = ""

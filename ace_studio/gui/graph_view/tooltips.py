@@ -6,6 +6,7 @@ from html import escape
 from pathlib import PurePath
 
 from ace_studio.gui.graph_view.picture import Picture
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import bytes_text, count_text
 from ace_studio.records.graph import GraphTable
 
@@ -32,7 +33,10 @@ def _seam_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]
         ("code", about.code.strip()),
         ("module", about.module),
         ("met", f"{about.count} times" if about.count > 1 else ""),
-        ("costs", f"{about.ops_left_eager} ops run eagerly" if about.ops_left_eager else ""),
+        (
+            "costs",
+            tr("{ops_left_eager} ops run eagerly", ops_left_eager=about.ops_left_eager) if about.ops_left_eager else "",
+        ),
         ("hint", about.hint),
     ]
 
@@ -70,7 +74,7 @@ def _block_facts(picture: Picture, block: int) -> tuple[str, list[tuple[str, str
             "subgraph",
             f"{subgraph.name}, called {subgraph.calls} time{'' if subgraph.calls == 1 else 's'}" if subgraph else "",
         ),
-        ("stays eager", " ".join(part for part in (error.what, error.why) if part) if error else ""),
+        (tr("stays eager"), " ".join(part for part in (error.what, error.why) if part) if error else ""),
         ("identical", f"{repeats} layers" if repeats else ""),
         ("ops", f"{int(tree.ops_inside[block]):,}"),
         ("computes", _total(picture.table, rows.tolist(), "flops", "FLOP")),

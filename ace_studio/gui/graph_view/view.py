@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from ace_studio.gui.graph_view.background import Check
 from ace_studio.gui.graph_view.breadcrumbs import Breadcrumbs
@@ -20,13 +20,16 @@ from ace_studio.gui.graph_view.legend import Legend, legend_notes
 from ace_studio.gui.graph_view.menu import fill_menu, ops_of_menu
 from ace_studio.gui.graph_view.minimap import Minimap
 from ace_studio.gui.graph_view.picture import Picture
-from ace_studio.gui.graph_view.search import SearchIndex
+from ace_studio.gui.graph_view.search import ValuesOf, search_index
 from ace_studio.gui.graph_view.search_bar import SearchBar
 from ace_studio.gui.style.colours import DARK, Colours
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.small import tool_button
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.results import CaptureReport
+from ace_studio.records.results import CaptureReport, GraphBreak
 
 OVERLAY_GAP = 12
 ROWS_AT_ONCE = 2000
@@ -48,10 +51,11 @@ class GraphView(QWidget):
     """The context menu before it is shown, and its ops; receivers may add entries."""
 
     def __init__(self, parent: QWidget | None = None, *, colours: Colours = DARK) -> None:
-        """Start without a graph."""
-        super().__init__(parent)
+        super().__init__(parent, focusPolicy=Qt.FocusPolicy.StrongFocus)
         self._colouring: Colouring | None = None
-        self._index: SearchIndex | None = None
+        self.values: ValuesOf = lambda _: ()
+        """Figures of the ops, for the search."""
+        self._breaks: Sequence[GraphBreak] = ()
         self._matches: list[int] = []
         self._match = -1
         self.shows_map = True
@@ -63,41 +67,17 @@ class GraphView(QWidget):
         self.search_bar = SearchBar(self)
         self.breadcrumbs = Breadcrumbs(self)
         self._buttons = [
-            self._button("−", "Zoom out (-)", lambda: self.zoom_by(0.8)),  # noqa: RUF001 - a minus sign
-            self._button("+", "Zoom in (+)", lambda: self.zoom_by(1.25)),
-            self._button("Fit", "Show everything (Space)", self.fit),
+            tool_button(tr("Zoom out (-)"), lambda: self.zoom_by(0.8), text="−"),  # noqa: RUF001 - a minus sign
+            tool_button(tr("Zoom in (+)"), lambda: self.zoom_by(1.25), text="+"),
+            tool_button(tr("Show everything (Space)"), self.fit, text="Fit"),
         ]
-        self._lay_out()
+        self._bar = box(row(self.breadcrumbs, self.search_bar, *self._buttons, margin=(8, 4, 8, 4), gap=6, stretch=0))
+        self.setLayout(column(self._bar, self.canvas, gap=0, stretch=1))
         self._connect()
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setFocusProxy(self.canvas)
         QWidget.setTabOrder(self.canvas, self.search_bar.field)
         self.set_theme(colours)
         self.show_graph(None)
-
-    def _button(self, text: str, name: str, action: object) -> QToolButton:
-        button = QToolButton(self)
-        button.setText(text)
-        button.setToolTip(name)
-        button.setAccessibleName(name)
-        button.setAutoRaise(True)
-        button.clicked.connect(action)
-        return button
-
-    def _lay_out(self) -> None:
-        self._bar = QWidget(self)
-        row = QHBoxLayout(self._bar)
-        row.setContentsMargins(8, 4, 8, 4)
-        row.setSpacing(6)
-        row.addWidget(self.breadcrumbs, 1)
-        row.addWidget(self.search_bar)
-        for button in self._buttons:
-            row.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._bar)
-        column.addWidget(self.canvas, 1)
 
     def _connect(self) -> None:
         canvas = self.canvas
@@ -136,13 +116,14 @@ class GraphView(QWidget):
             return
         colours = self.canvas.colours
         colouring = self._colouring
+        breaks = self._breaks = () if capture is None else capture.graph_breaks
 
-        def make(check: Check) -> tuple[Picture, SearchIndex]:
-            picture = Picture(table, colouring or family_colouring(table, colours), capture, check=check)
-            return picture, picture.search_index()
+        def make(check: Check) -> Picture:
+            search_index(table, breaks).find("any", lambda _: ())
+            return Picture(table, colouring or family_colouring(table, colours), capture, check=check)
 
-        def arrived(made: tuple[Picture, SearchIndex]) -> None:
-            self._show_picture(*made)
+        def arrived(picture: Picture) -> None:
+            self._show_picture(picture)
             self.set_colouring(self._colouring)
             self.laid_out.emit()
 
@@ -154,8 +135,8 @@ class GraphView(QWidget):
                 plural(table.op_count, "op"), make, arrived, again=lambda: self.show_graph(table, capture)
             )
 
-    def _show_picture(self, picture: Picture | None, index: SearchIndex | None = None) -> None:
-        self._index, self._matches, self._match = index, [], -1
+    def _show_picture(self, picture: Picture | None) -> None:
+        self._matches, self._match = [], -1
         self.canvas.show_picture(picture)
         for widget in (self.search_bar, *self._buttons):
             widget.setEnabled(picture is not None)
@@ -232,12 +213,8 @@ class GraphView(QWidget):
         if watched is self.canvas and event.type() == QEvent.Type.Resize:
             self._place_overlays()
             self.layout_note.place()
-        if (
-            watched is self.canvas
-            and event.type() in {QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride}
-            and isinstance(event, QKeyEvent)
-            and self.layout_note.handles(event)
-        ):
+        is_press = event.type() in {QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride} and isinstance(event, QKeyEvent)
+        if watched is self.canvas and is_press and self.layout_note.handles(event):  # type: ignore[arg-type]
             event.accept()
             return True
         return super().eventFilter(watched, event)
@@ -256,36 +233,18 @@ class GraphView(QWidget):
         """Open what hides an op and scroll to it; does nothing for an unknown id."""
         if self.picture is None:
             return
-        for row in self.picture.rows_of([op_id]):
-            self._reveal_row(row)
+        for at in self.picture.rows_of([op_id]):
+            self._reveal_row(at)
 
     def _reveal_row(self, row: int) -> None:
+        def go_there() -> None:
+            self.canvas.set_current(row)
+            self.canvas.show_node(row)
+
         picture = self.picture
-        if picture is None:
-            return
-        if not picture.row_visible(row):
-            shown = int(picture.scene.stands_for[row])
-            chain = [node for node in picture.tree.chain(row)[1:] if not picture.arrangement.is_open(node)]
-            self.canvas.set_open(chain, to=True, anchor=shown, then=lambda: self._go_to_row(row))
-        else:
-            self._go_to_row(row)
-
-    def _go_to_row(self, row: int) -> None:
-        self.canvas.set_current(row)
-        self.canvas.show_node(row)
-
-    def open_block(self, path: str) -> None:
-        """Open a block, and what hides it, by its module path."""
-        block = self.picture.tree.block_of_path(path) if self.picture is not None else None
-        if block is not None and self.picture is not None:
-            shown = next(node for node in self.picture.tree.chain(block) if self.picture.scene.visible[node])
-            self.canvas.set_open(self.picture.tree.chain(block), to=True, anchor=shown)
-
-    def close_block(self, path: str) -> None:
-        """Close a block by its module path."""
-        block = self.picture.tree.block_of_path(path) if self.picture is not None else None
-        if block is not None:
-            self.canvas.set_open([block], to=False)
+        if picture is not None:
+            closed = [node for node in picture.tree.chain(row)[1:] if not picture.arrangement.is_open(node)]
+            self.canvas.set_open(closed, to=True, anchor=int(picture.scene.stands_for[row]), then=go_there)
 
     def _go_to_block(self, block: int) -> None:
         if self.picture is not None:
@@ -302,8 +261,7 @@ class GraphView(QWidget):
             middle = self.canvas.camera.to_scene(self.canvas.width() / 2, self.canvas.height() / 2)
             node = picture.frame_at(*middle)
         chain = picture.tree.chain(node) if node >= 0 else [picture.tree.root]
-        names = tuple((at, picture.titles(at)[0]) for at in reversed(chain))
-        self.breadcrumbs.show_chain(names)
+        self.breadcrumbs.show_chain(tuple((at, picture.titles(at)[0]) for at in reversed(chain)))
 
     # Selection
 
@@ -335,20 +293,13 @@ class GraphView(QWidget):
         self.search_bar.field.selectAll()
 
     def search(self, query: str) -> tuple[str, ...]:
-        """Mark the ops that match; see `search.SearchIndex` for the language. Nothing scrolls."""
+        """Mark the ops that match; see `search` for the grammar. Nothing scrolls."""
         picture = self.picture
         if picture is None:
             return ()
-        if self._index is None and query.strip():
-            self._index = picture.search_index()
-        problem = ""
-        try:
-            self._matches = self._index.find(query) if self._index is not None else []
-        except re.error as error:
-            self._matches, problem = [], f"not a pattern: {error.msg}"
-        self._match = -1
-        picture.matched[:] = False
-        picture.matched[self._matches] = True
+        found, problem = search_index(picture.table, self._breaks).find(query, self.values)
+        picture.matched[:] = found if query.strip() else False
+        self._matches, self._match = np.flatnonzero(picture.matched).tolist(), -1
         self.search_bar.show_count(0, len(self._matches), problem=problem)
         self.canvas.update()
         return tuple(picture.table.op_id[row] for row in self._matches)
@@ -392,9 +343,9 @@ class GraphView(QWidget):
         if self.picture is None:
             raise AceError.of(
                 ErrorCode.USAGE,
-                "there is no graph to save",
-                why="no model has been traced yet",
-                remedy="trace a model first",
+                tr("there is no graph to save"),
+                why=tr("no model has been traced yet"),
+                remedy=tr("trace a model first"),
                 where=str(path),
             )
         export_picture(self.picture, path, colours=self.canvas.colours)

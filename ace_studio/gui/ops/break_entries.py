@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from ace_studio.gui.ops.facts import row_of_ops
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.results import GraphBreak, SubgraphReport
 from ace_studio.session.document import Document
+from ace_studio.session.verbs.view import ViewVerbs
 
 _PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?=$|[,:\s])")
-_SENTENCE_ENDS = ".!?:"
 _FIXABLE = frozenset({ErrorCode.NOT_CAPTURED, ErrorCode.WRONG_CAPTURE, ErrorCode.UNSUPPORTED, ErrorCode.TIMEOUT})
 
 
@@ -63,13 +64,13 @@ class Entry:
         """A short title of its kind."""
         if self.seam is not None:
             return f"Break {self.mark}"
-        return f"Subgraph {self.mark} stays eager" if self.subgraph is not None else "Not captured"
+        return tr("Subgraph {mark} stays eager", mark=self.mark) if self.subgraph is not None else tr("Not captured")
 
     @property
     def cost(self) -> str:
         """How often it is reached, and how many ops stay eager."""
         met = f"reached {plural(self.count, 'time')}" if self.count > 1 else ""
-        left = f"{plural(self.ops_left_eager, 'op')} left eager" if self.ops_left_eager else ""
+        left = tr("{ops} left eager", ops=plural(self.ops_left_eager, "op")) if self.ops_left_eager else ""
         return ", ".join(part for part in (met, left) if part)
 
     def as_text(self) -> str:
@@ -148,13 +149,9 @@ def _of_break(one: GraphBreak, at: int) -> Entry:
 
 
 def _of_subgraph(one: SubgraphReport, at: int) -> Entry:
-    problem = one.error
-    assert problem is not None
-    entry = _of_problem(problem, mark=one.name)
-    return Entry(
-        mark=one.name, title=entry.title, why=entry.why, remedy=entry.remedy, file=entry.file, line=entry.line,
-        module=one.module, ops_left_eager=one.ops, details=entry.details, subgraph=at,
-    )  # fmt: skip
+    assert one.error is not None
+    entry = _of_problem(one.error, mark=one.name)
+    return replace(entry, module=one.module, ops_left_eager=one.ops, subgraph=at, is_fixable=True)
 
 
 def _of_problem(problem: Problem, *, mark: str) -> Entry:
@@ -165,10 +162,9 @@ def _of_problem(problem: Problem, *, mark: str) -> Entry:
     )  # fmt: skip
 
 
-def sentence(text: str) -> str:
-    """Text with a capital and a full stop; a code name at the start is not changed."""
-    text = text.strip()
-    first = text.split(" ", 1)[0]
-    if first.isalpha():
-        text = text[:1].upper() + text[1:]
-    return text if not text or text[-1] in _SENTENCE_ENDS else f"{text}."
+def select_line(entry: Entry, view: ViewVerbs) -> None:
+    """Select the place of an entry in the source, and with a break its row in the graph."""
+    if entry.seam is not None:
+        view.select_seam(entry.seam)
+    else:
+        view.select_place(entry.file, entry.line)

@@ -12,6 +12,7 @@ from ace_studio.gui.graph_view.colours import family_colouring
 from ace_studio.gui.ops.facts import OpFacts, texts_by_row
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.records.graph import GraphTable
 from ace_studio.session.comparison.graphs import OpChange
 
@@ -34,7 +35,9 @@ class ColourChoice:
         """The colouring; where nothing is known yet, the kinds of ops under a legend that says so."""
         found = self.colouring(table, facts, colours)
         if found is None and self.id != "kind":
-            return replace(family_colouring(table, colours), label=f"kind of op: {self.text} not known yet")
+            return replace(
+                family_colouring(table, colours), label=tr("kind of op: {text} not known yet", text=self.text)
+            )
         return found
 
 
@@ -54,13 +57,13 @@ def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colour
 
 
 def _planned(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
-    return _by_label("planned precision", texts_by_row(table, facts.planned), colours)
+    return _by_label(tr("planned precision"), texts_by_row(table, facts.planned), colours)
 
 
 def _actual(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     target = facts.run.target if facts.run else ""
     labels = {op_id: report.actual for op_id, report in facts.reports.items()}
-    return _by_label(f"actual precision, {target}", texts_by_row(table, labels), colours)
+    return _by_label(tr("actual precision, {target}", target=target), texts_by_row(table, labels), colours)
 
 
 def _device(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
@@ -118,7 +121,9 @@ def _sensitivity(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouri
 def _error(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     del table
     values = {op_id: report.error_db for op_id, report in facts.reports.items() if report.error_db is not None}
-    return by_decibels(f"error along the graph, {facts.run.target if facts.run else ''}", values, colours)
+    return by_decibels(
+        tr("error along the graph, {value}", value=facts.run.target if facts.run else ""), values, colours
+    )
 
 
 def fate_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
@@ -163,15 +168,15 @@ def _difference(table: GraphTable, facts: OpFacts, colours: Colours) -> Colourin
 
 
 COLOURINGS: tuple[ColourChoice, ...] = (
-    ColourChoice(id="kind", text="kind of op", colouring=lambda *_: None),
-    ColourChoice(id="planned", text="planned precision", colouring=_planned),
-    ColourChoice(id="actual", text="actual precision", colouring=_actual),
+    ColourChoice(id="kind", text=tr("kind of op"), colouring=lambda *_: None),
+    ColourChoice(id="planned", text=tr("planned precision"), colouring=_planned),
+    ColourChoice(id="actual", text=tr("actual precision"), colouring=_actual),
     ColourChoice(id="fate", text="fate", colouring=_fate),
     ColourChoice(id="sensitivity", text="sensitivity", colouring=_sensitivity),
-    ColourChoice(id="error", text="error along the graph", colouring=_error),
+    ColourChoice(id="error", text=tr("error along the graph"), colouring=_error),
     ColourChoice(id="device", text="device", colouring=_device),
     ColourChoice(id="latency", text="latency", colouring=_latency),
-    ColourChoice(id="flops", text="FLOPs", colouring=_flops),
-    ColourChoice(id="weights", text="weight bytes", colouring=_weights),
-    ColourChoice(id=DIFFERENCE, text="difference of A and B", colouring=_difference),
+    ColourChoice(id="flops", text=tr("FLOPs"), colouring=_flops),
+    ColourChoice(id="weights", text=tr("weight bytes"), colouring=_weights),
+    ColourChoice(id=DIFFERENCE, text=tr("difference of A and B"), colouring=_difference),
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import (
     bytes_text,
     count_text,
@@ -63,7 +64,7 @@ def details_of(document: Document) -> tuple[Group, ...]:
         for one in values.tensors:
             lines = [Detail(name, value) for name, value in tensor_lines(one).items()]
             made.append((f"Values: {one.name}" + (f", {of}" if one.name.startswith("result") else ""), lines))
-        made.append(("Notes on values", [Detail("", note) for note in values.notes]))
+        made.append((tr("Notes on values"), [Detail("", note) for note in values.notes]))
     return tuple(Group(title, found) for title, lines in made if (found := tuple(one for one in lines if one.value)))
 
 
@@ -73,7 +74,7 @@ def tensor_lines(found: TensorValues) -> dict[str, str]:
     def told(one: Statistics | None) -> str:
         if one is None:
             return ""
-        odd = f", {one.not_finite:,} not finite" if one.not_finite else ""
+        odd = tr(", {not_finite:,} not finite", not_finite=one.not_finite) if one.not_finite else ""
         zeros = f", {percent_text(one.zeros)} zeros" if one.zeros else ""
         return f"{one.low:.3g} … {one.high:.3g}, mean {one.mean:.3g}, std {one.std:.3g}{zeros}{odd}"
 
@@ -84,13 +85,13 @@ def tensor_lines(found: TensorValues) -> dict[str, str]:
     db = found.sqnr_db
     return {
         "SQNR": decibel_text(db) if db is not None else "",
-        "largest difference": f"{found.largest_difference:.3g}" if found.largest_difference is not None else "",
+        tr("largest difference"): f"{found.largest_difference:.3g}" if found.largest_difference is not None else "",
         "float": told(found.original),
         "compressed": told(found.compressed),
-        "ranges of channels": f"{widths[0]:.3g} … {widths[-1]:.3g} wide" if widths else "",
-        "first values": first(found.original),
-        "first compressed": first(found.compressed),
-        "counted": f"every {found.every:,}th element" if found.every > 1 else "",
+        tr("ranges of channels"): f"{widths[0]:.3g} … {widths[-1]:.3g} wide" if widths else "",
+        tr("first values"): first(found.original),
+        tr("first compressed"): first(found.compressed),
+        "counted": tr("every {every:,}th element", every=found.every) if found.every > 1 else "",
     }
 
 
@@ -111,7 +112,7 @@ def _of_op(graph: GraphTable, facts: OpFacts, row: int) -> Iterator[tuple[str, l
         [
             Detail("name", op_id),
             Detail("operator", graph.op[row]),
-            Detail("module", f"{graph.module[row] or 'the model itself'}  {kind}".rstrip()),
+            Detail("module", f"{graph.module[row] or tr('the model itself')}  {kind}".rstrip()),
             Detail("source", f"{path}:{graph.line[row]}" if path else ""),
         ],
     )
@@ -119,7 +120,7 @@ def _of_op(graph: GraphTable, facts: OpFacts, row: int) -> Iterator[tuple[str, l
     yield "Inputs", _neighbours(graph, {row}, inwards=True)
     yield "Weights", _pairs(graph.weights, row, " ")
     output = Detail("result", _tensor(graph, row))
-    yield "Outputs", [output, *(Detail("read by", one.value, one.op_id) for one in _neighbours(graph, {row}))]
+    yield "Outputs", [output, *(Detail(tr("read by"), one.value, one.op_id) for one in _neighbours(graph, {row}))]
     report = facts.reports.get(op_id)
     yield (
         "Precision",
@@ -129,11 +130,11 @@ def _of_op(graph: GraphTable, facts: OpFacts, row: int) -> Iterator[tuple[str, l
             Detail("actual", report.actual if report else ""),
             Detail("because", report.reason if report else ""),
             Detail("became", facts.fates[op_id].words if op_id in facts.fates else ""),
-            Detail("not supported by", facts.support.get(op_id, "")),
+            Detail(tr("not supported by"), facts.support.get(op_id, "")),
         ],
     )
     yield "Cost", _costs(graph, [row])
-    yield "Selected run", _measured(facts, op_id, report)
+    yield tr("Selected run"), _measured(facts, op_id, report)
 
 
 def _measured(facts: OpFacts, op_id: str, report: OpReport | None) -> list[Detail]:
@@ -143,14 +144,14 @@ def _measured(facts: OpFacts, op_id: str, report: OpReport | None) -> list[Detai
         Detail("target", facts.run.target if facts.run and report else ""),
     ]
     if report is not None:
-        share = f", {percent_text(report.share)} of all ops" if report.share is not None else ""
+        share = tr(", {percent} of all ops", percent=percent_text(report.share)) if report.share is not None else ""
         bound = f"{report.bound}" if report.bound else ""
         if report.ceiling_share is not None:
-            bound += f", {percent_text(report.ceiling_share)} of what this machine can do"
+            bound += tr(", {percent} of what this machine can do", percent=percent_text(report.ceiling_share))
         found += [
             Detail("device", report.device),
             Detail("latency", f"{ms_text(report.latency_ms)}{share}" if report.latency_ms is not None else ""),
-            Detail("limited by", bound.removeprefix(", ")),
+            Detail(tr("limited by"), bound.removeprefix(", ")),
             Detail("error", decibel_text(report.error_db) if report.error_db is not None else ""),
         ]
     return found
@@ -161,20 +162,20 @@ def _of_ops(graph: GraphTable, facts: OpFacts, rows: Sequence[int]) -> Iterator[
     reports = [facts.reports[graph.op_id[row]] for row in rows if graph.op_id[row] in facts.reports]
     ops = [row for row in rows if graph.kind[row] is OpKind.OP]
     yield "Selection", [Detail("ops", plural(len(ops), "op")), Detail("module", _common_module(graph, ops))]
-    yield "Inputs from outside", _neighbours(graph, chosen, inwards=True)
-    yield "Read by others", [Detail("read by", one.value, one.op_id) for one in _neighbours(graph, chosen)]
+    yield tr("Inputs from outside"), _neighbours(graph, chosen, inwards=True)
+    yield tr("Read by others"), [Detail(tr("read by"), one.value, one.op_id) for one in _neighbours(graph, chosen)]
     yield "Operators", _counted(short_op(graph.op[row]) for row in ops)
-    yield "Planned precision", _counted(facts.planned.get(graph.op_id[row], "") for row in ops)
-    yield "Actual precision", _counted(report.actual for report in reports)
+    yield tr("Planned precision"), _counted(facts.planned.get(graph.op_id[row], "") for row in ops)
+    yield tr("Actual precision"), _counted(report.actual for report in reports)
     yield "Cost", _costs(graph, ops)
     timed = [report.latency_ms for report in reports if report.latency_ms is not None]
     shares = [report.share for report in reports if report.share is not None]
     worst = min((one for one in reports if one.error_db is not None), key=_error, default=None)
-    yield "Selected run", [
+    yield tr("Selected run"), [
         Detail("target", facts.run.target if facts.run and reports else ""),
-        Detail("latency", f"{ms_text(sum(timed))} in {plural(len(timed), 'timed op')}" if timed else ""),
-        Detail("share of time", percent_text(sum(shares)) if shares else ""),
-        Detail("largest error", f"{decibel_text(worst.error_db)} at {worst.id}" if worst else "",
+        Detail("latency", f"{ms_text(sum(timed))} in {plural(len(timed), tr('timed op'))}" if timed else ""),
+        Detail(tr("share of time"), percent_text(sum(shares)) if shares else ""),
+        Detail(tr("largest error"), f"{decibel_text(worst.error_db)} at {worst.id}" if worst else "",
                worst.id if worst else ""),
     ]  # fmt: skip
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ace_studio.gui.ops.fates import OpFate, fates_of
+from ace_studio.gui.style.language import tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
@@ -92,7 +94,7 @@ def _facts(
     if plan.from_goal:
         # With a goal, the search makes the plan during the run: take the plan of the selected run.
         planned: Mapping[str, str] = {op_id: report.planned for op_id, report in reports.items() if report.planned}
-        planned_by: Mapping[str, str] = dict.fromkeys(planned, "found from the goal")
+        planned_by: Mapping[str, str] = dict.fromkeys(planned, tr("found from the goal"))
     else:
         planned, planned_by = _planned(graph, plan)
     return OpFacts(
@@ -122,8 +124,25 @@ def _planned(graph: GraphTable, plan: Plan) -> tuple[RowTexts, RowTexts]:
     index = plan_index(graph)
     deciding = index.deciding(plan)
     precisions = [*(str(rule.precision) for rule in plan.rules), str(plan.default)]
-    reasons = [*(f"rule {rule.match}" for rule in plan.rules), "default of the plan"]
+    reasons = [*(f"rule {rule.match}" for rule in plan.rules), tr("default of the plan")]
     return RowTexts(index, [precisions[at] for at in deciding]), RowTexts(index, [reasons[at] for at in deciding])
+
+
+def values_of_ops(graph: GraphTable, facts: OpFacts, name: str) -> Sequence[object]:
+    """[rows] A figure of every op by its name in a search; None or an empty text where nothing is known.
+
+    Args:
+        graph: Its rows.
+        facts: What is known of the ops.
+        name: ``time`` in ms, ``flops``, ``weights`` and ``output`` in bytes, ``error`` and ``sensitivity`` in dB, or
+            ``precision``: the actual one, else the planned one.
+    """
+    if name in ("flops", "weights", "output"):
+        return {"flops": graph.flops, "weights": graph.weight_bytes, "output": graph.output_bytes}[name]
+    fields = {"time": "latency_ms", "error": "error_db", "sensitivity": "sensitivity_db", "precision": "actual"}
+    found = [getattr(facts.reports.get(op_id), fields[name], None) for op_id in graph.op_id]
+    more = facts.planned if name == "precision" else facts.sensitivity if name == "sensitivity" else {}
+    return [value or more.get(op_id) for op_id, value in zip(graph.op_id, found, strict=True)] if more else found
 
 
 def texts_by_row(graph: GraphTable, labels: Mapping[str, str]) -> Sequence[str]:
@@ -160,3 +179,20 @@ def chosen_precision(document: Document, op_ids: Iterable[str]) -> Precision | L
     rules = set(map(index.deciding(plan).__getitem__, index.rows_of_ops(tuple(op_ids))))
     found = {None if at < 0 else plan.rules[at].precision for at in rules}
     return "mixed" if len(found) > 1 else next(iter(found), None)
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The path of a module and every path above it, the root (empty) last."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+    yield ""
+
+
+def modules_inside(paths: Sequence[str], shown: Container[str] | None = None) -> dict[str, list[str]]:
+    """Module -> those directly in it; only the ``shown`` ones, if some are not. The root is empty."""
+    known, found = set(paths), defaultdict(list)
+    for path in paths if shown is None else (path for path in paths if path in shown):
+        parent = path.rpartition(".")[0]
+        found[parent if parent in known else ""].append(path)
+    return found

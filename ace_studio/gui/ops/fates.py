@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ace_studio.gui.style.language import tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan_index import plan_index
@@ -16,8 +17,8 @@ from ace_studio.records.results import OpReport, TargetRun
 class Fate(StrEnum):
     """The fate of an op."""
 
-    AS_PLANNED = "as planned"
-    OTHERWISE = "at another precision"
+    AS_PLANNED = tr("as planned")
+    OTHERWISE = tr("at another precision")
     """It runs, but not at the precision that was planned."""
     FUSED = "fused"
     """Computed inside the kernel of another op."""
@@ -77,7 +78,7 @@ class _Fates(Mapping[str, OpFate]):
 
 def _fate(report: OpReport | None, ids: frozenset[str]) -> OpFate:
     if report is None:
-        return OpFate(fate=Fate.GONE, words="gone: no part of the built model comes from it")
+        return OpFate(fate=Fate.GONE, words=tr("gone: no part of the built model comes from it"))
     usual = Fate.AS_PLANNED if report.actual == report.planned else Fate.OTHERWISE
     fate = _BY_ACTUAL.get(report.actual, usual)
     into = (report.fused_into or _host(report, ids)) if fate in {Fate.FUSED, Fate.FOLDED} else ""
@@ -93,15 +94,15 @@ def _host(report: OpReport, ids: frozenset[str]) -> str:
 def _words(fate: Fate, report: OpReport, into: str) -> str:
     match fate:
         case Fate.FUSED:
-            return f"fused into {into}" if into else "fused: no kernel of its own"
+            return tr("fused into {into}", into=into) if into else tr("fused: no kernel of its own")
         case Fate.FOLDED:
-            return f"folded into {into}" if into else "folded into constants"
+            return tr("folded into {into}", into=into) if into else tr("folded into constants")
         case Fate.OTHERWISE:
-            return f"{report.actual} instead of {report.planned}"
+            return tr("{actual} instead of {planned}", actual=report.actual, planned=report.planned)
         case Fate.UNKNOWN:
-            return "the runtime does not report it"
+            return tr("the runtime does not report it")
         case _:
-            return f"{report.actual}, as planned"
+            return tr("{actual}, as planned", actual=report.actual)
 
 
 def running_precisions(fates: Mapping[str, OpFate], run: TargetRun) -> dict[str, str]:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.ops.precision_offers import Offer, op_offers
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import OpKind
 from ace_studio.records.recipes.plan import Precision
@@ -29,7 +30,7 @@ def fill_precisions(menu: QMenu, offers: Mapping[str, Offer], choose: Choose) ->
         action.setToolTip(offer.words or str(each))
         action.triggered.connect(lambda _=False, to=each: choose(to))
     menu.addSeparator()
-    menu.addAction("as the plan says").triggered.connect(lambda _=False: choose(None))
+    menu.addAction(tr("as the plan says")).triggered.connect(lambda _=False: choose(None))
 
 
 def add_precision_menus(menu: QMenu, session: Session, op_ids: Sequence[str]) -> None:
@@ -44,7 +45,11 @@ def add_precision_menus(menu: QMenu, session: Session, op_ids: Sequence[str]) ->
 
 
 def _own(session: Session, op_ids: Sequence[str]) -> list[tuple[str, Choose, Sequence[str]]]:
-    words = f"Precision of {op_ids[0]}" if len(op_ids) == 1 else f"Precision of {plural(len(op_ids), 'op')}"
+    words = (
+        tr("Precision of {op_ids}", op_ids=op_ids[0])
+        if len(op_ids) == 1
+        else tr("Precision of {ops}", ops=plural(len(op_ids), "op"))
+    )
     return [(words, lambda precision: session.plan.set_precision_of_ops(op_ids, precision), op_ids)]
 
 
@@ -58,11 +63,21 @@ def _shared(
         name = next(iter(names))
         if len(names) == 1 and name:
             about = op_ids if match is op_match else ()
-            found.append((f"Precision of {words.format(short_op(name))}", _by_rule(session, match(name)), about))
+            found.append(
+                (
+                    tr("Precision of {format}", format=words.format(short_op(name))),
+                    _by_rule(session, match(name)),
+                    about,
+                )
+            )
     path = next(iter(modules))
     if len(modules) == 1 and path:
         found.append(
-            (f"Precision of module {path}", lambda precision: session.plan.set_precision_of_module(path, precision), ())
+            (
+                tr("Precision of module {path}", path=path),
+                lambda precision: session.plan.set_precision_of_module(path, precision),
+                (),
+            )
         )
     return found
 

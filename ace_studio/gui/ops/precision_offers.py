@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
+from ace_studio.gui.style.language import tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import TargetReport
@@ -23,41 +24,39 @@ class Offer:
 
     is_possible: bool = True
     """Whether at least one target supports it."""
-    words: str = ""
-    """Which targets do not, and why; a line each."""
+    why_not: Mapping[str, str] = field(default_factory=dict)
+    """Why a target does not support it; an empty name if no target is meant."""
+
+    @property
+    def words(self) -> str:
+        """Which targets do not, and why; a line each."""
+        return "\n".join(f"{target}: {why}".removeprefix(": ") for target, why in self.why_not.items())
 
 
 def precision_offers(document: Document) -> dict[str, Offer]:
     """Precision -> whether it is possible."""
     reports = chosen_reports(document)
-    return {str(each): _offer(reports, str(each)) for each in Precision}
+    return {str(each): _offer({one.name: one.precisions.get(each, "") for one in reports}) for each in Precision}
 
 
-def _offer(reports: Iterable[TargetReport], precision: str) -> Offer:
-    known = list(reports)
-    refused = [one for one in known if one.precisions.get(precision)]
-    words = "\n".join(f"{one.name}: {one.precisions[precision]}" for one in refused)
-    return Offer(is_possible=not known or len(refused) < len(known), words=words)
+def _offer(answers: Mapping[str, str]) -> Offer:
+    """The offer of targets, each of which says why it does not support a precision, or nothing if it does."""
+    why_not = {target: why for target, why in answers.items() if why}
+    return Offer(is_possible=not answers or len(why_not) < len(answers), why_not=why_not)
 
 
 def op_offers(document: Document, op_ids: Iterable[str]) -> dict[str, Offer]:
     """Precision -> whether it is possible for these ops: for at least one of them, in at least one chosen target."""
     offers = precision_offers(document)
-    operators = _operators(document, op_ids)
+    operators = _operators_of(document.graph, tuple(op_ids)) if document.graph is not None else ()
     reports = chosen_reports(document)
     if not operators or not reports:
         return offers
     refused = {one.target: one.operators for one in document.refusals}
     return {
-        precision: _op_offer(
-            {one.name: _why_not(one, precision, operators, refused.get(one.name, {})) for one in reports}
-        )
+        precision: _offer({one.name: _why_not(one, precision, operators, refused.get(one.name, {})) for one in reports})
         for precision in offers
     }
-
-
-def _operators(document: Document, op_ids: Iterable[str]) -> tuple[str, ...]:
-    return _operators_of(document.graph, tuple(op_ids)) if document.graph is not None else ()
 
 
 @kept_by_identity
@@ -74,11 +73,6 @@ def _why_not(
         return words
     reasons = [refused.get(operator, {}).get(precision, "") for operator in operators]
     return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
-
-
-def _op_offer(why_not: Mapping[str, str]) -> Offer:
-    words = "\n".join(f"{target}: {why}" for target, why in why_not.items() if why)
-    return Offer(is_possible=not all(why_not.values()), words=words)
 
 
 def grey_out(combo: QComboBox, offers: Mapping[str, Offer]) -> None:
@@ -104,5 +98,5 @@ def warning_for(offers: Mapping[str, Offer], precision: str, document: Document)
     offer = offers.get(precision, Offer())
     if not offer.words or (offer.is_possible and AUTO in document.recipe.targets.names):
         return ""
-    head = "" if offer.is_possible else "None of the chosen targets supports this.\n"
+    head = "" if offer.is_possible else tr("None of the chosen targets supports this.\n")
     return head + offer.words

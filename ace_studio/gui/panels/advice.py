@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
+from PySide6.QtWidgets import QFrame
 
-from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import (
-    GAP,
-    MARGIN,
-    EmptyState,
-    button,
-    clear_layout,
-    column,
-    label,
-    row,
-    scrolling,
-    set_role,
-)
-from ace_studio.gui.words.starting import why_not
+from ace_studio.gui.widgets.small import GAP, MARGIN, allow, button, label, selectable, set_role
+from ace_studio.gui.words.steps import why_not
 from ace_studio.records.advice import Advice, AdviceOutcome
 from ace_studio.session.advice import change_words, ops_of_advice
 from ace_studio.session.document import Document, Part
@@ -35,39 +25,38 @@ class AdviceCard(QFrame):
     """One card."""
 
     def __init__(self, panel: AdvicePanel, index: int, card: Advice) -> None:
-        """Build the card for the advice at this place."""
         super().__init__()
         self.card = card
         self.setProperty("role", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setMinimumWidth(250)
         self.setMaximumWidth(2 * CARD_WIDTH)
-        self.setAccessibleName(f"Advice {index + 1}: {card.title}")
-        heading = label(f"{index + 1}  {card.title}")
-        heading.setProperty("weight", "strong")
+        self.setAccessibleName(tr("Advice {number}: {title}", number=index + 1, title=card.title))
+        heading = label(f"{index + 1}  {card.title}", strong=True)
         gain = label(card.estimate, "good")
         sets = label("\n".join(change_words(card)), "dim")
-        first = label(f"First: {card.do_first}", "warn")
+        first = label(tr("First: {do_first}", do_first=card.do_first), "warn")
         for part, text in ((sets, card.change), (first, card.do_first), (gain, card.estimate)):
             part.setVisible(bool(text))
         for part in (heading, gain, sets, first):
-            part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            selectable(part)
         self.show_button = button(
-            "Show", lambda: panel.show_what(card), tip="Show the ops or the choice of this advice"
+            tr("Show"), lambda: panel.show_what(card), tip=tr("Show the ops or the choice of this advice")
         )
-        self.show_button.setAccessibleName(f"Show the ops of advice {index + 1}")
+        self.show_button.setAccessibleName(tr("Show the ops of advice {number}", number=index + 1))
         self.apply_button = button(
-            "Apply as a new run", lambda: panel.session.jobs.apply_advice(index), role="primary" if index == 0 else ""
+            tr("Apply as a new run"),
+            lambda: panel.session.jobs.apply_advice(index),
+            role="primary" if index == 0 else "",
         )
-        self.apply_button.setAccessibleName(f"Apply advice {index + 1} as a new run")
+        self.apply_button.setAccessibleName(tr("Apply advice {number} as a new run", number=index + 1))
         buttons = row(self.apply_button, self.show_button, None)
         self.setLayout(column(heading, gain, label(card.why), sets, first, buttons, None, margin=10, gap=6))
 
     def allow(self, why: str) -> None:
         """Enable or disable applying; ``why`` is the reason."""
-        reason = why or self.card.do_first or ("" if self.card.change else "This has to be done by hand")
-        self.apply_button.setEnabled(not reason)
-        self.apply_button.setToolTip(reason or "Sets the choices below, as one step of undo, and runs them")
+        reason = why or self.card.do_first or ("" if self.card.change else tr("This has to be done by hand"))
+        allow(self.apply_button, reason, tr("Sets the choices below, as one step of undo, and runs them"))
 
 
 class AdvicePanel(Panel):
@@ -77,29 +66,18 @@ class AdvicePanel(Panel):
     shows = frozenset({Part.RUNS, Part.ACTIVITY, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
         self.cards: list[AdviceCard] = []
-        self._shown: object = None
-        self.outcome = label("")
-        self.outcome.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.outcome = selectable(label(""))
         self._row = row(gap=GAP)
-        content = QWidget()
-        content.setLayout(column(self.outcome, self._row, None, margin=MARGIN, gap=GAP))
-        self._empty = EmptyState("info")
-        self._empty.tint(theme.colours.text_dim)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(scrolling(content))
-        self.setLayout(column(self._pages))
+        self.show_pages("info", scrolling(box(column(self.outcome, self._row, None, margin=MARGIN, gap=GAP))))
 
     def update_from(self, document: Document) -> None:
         """Show the cards of the last run."""
         result = document.result
         advice = result.advice if result is not None else ()
         outcome = result.advice_from if result is not None else None
-        if result is not self._shown:
-            self._shown = result
+        if self.has_changed(result):
             self._fill(advice)
         self._say(outcome)
         self._pages.setCurrentIndex(1 if advice or outcome else 0)
@@ -108,10 +86,6 @@ class AdvicePanel(Panel):
         why = why_not(document)
         for card in self.cards:
             card.allow(why)
-
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        self._empty.tint(colours.text_dim)
 
     def show_what(self, card: Advice) -> None:
         """Select the ops of a card, or open the panel of its change."""
@@ -136,7 +110,7 @@ class AdvicePanel(Panel):
         self.outcome.setVisible(outcome is not None)
         if outcome is None:
             return
-        self.outcome.setText(f"“{outcome.title}” was applied: {outcome.verdict}")
+        self.outcome.setText(tr("“{title}” was applied: {verdict}", title=outcome.title, verdict=outcome.verdict))
         gained = outcome.actual_gain is not None and outcome.estimated_gain is not None
         fell_short = gained and (outcome.actual_gain or 0.0) < 0.5 * (outcome.estimated_gain or 0.0)
         set_role(self.outcome, "warn" if fell_short else "good")
@@ -144,7 +118,7 @@ class AdvicePanel(Panel):
 
 def _why_none(document: Document) -> tuple[str, str]:
     if document.activity.is_working:
-        return "No advice yet", "It appears at the end of the run."
+        return tr("No advice yet"), tr("It appears at the end of the run.")
     if document.result is not None:
-        return "Nothing to advise", "None of the usual improvements fits this run."
-    return "No advice yet", "After a run, up to three cards suggest what to try next, with the expected gain."
+        return tr("Nothing to advise"), tr("None of the usual improvements fits this run.")
+    return tr("No advice yet"), tr("After a run, up to three cards suggest what to try next, with the expected gain.")

@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QListWidget, QListWidgetItem
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import EmptyState, button, column, row
-from ace_studio.records.errors import AceError
+from ace_studio.gui.widgets.small import EmptyState, button
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -27,14 +28,12 @@ class ChartsPanel(Panel):
     shows = frozenset({Part.RUNS, Part.SELECTION, Part.RECIPE, Part.GRAPH, Part.ACTIVITY})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build the list."""
         super().__init__(session, theme)
         self.views: dict[str, ChartView] = {}
-        self._shown: tuple[object, ...] = ()
         self._answered = ""
         """The op whose values were asked for last."""
         self.list = QListWidget()
-        self.list.setAccessibleName("Charts")
+        self.list.setAccessibleName(tr("Charts"))
         for chart in CHARTS:
             item = QListWidgetItem(chart.text)
             item.setData(_ID, chart.id)
@@ -44,14 +43,15 @@ class ChartsPanel(Panel):
         widest = max(self.fontMetrics().horizontalAdvance(chart.text) for chart in CHARTS)
         self.list.setFixedWidth(max(widest + 34, 190))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._empty = EmptyState("chart")
+        self._empty = EmptyState("chart", theme)
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
-        self.enlarge_button = button("Enlarge", self._enlarge, tip="The chart alone on the screen; Esc brings it back")
-        self.save_button = button("Save…", self._save, tip="As a picture (PNG, SVG), or its figures (CSV)")
+        self.enlarge_button = button(
+            tr("Enlarge"), self._enlarge, tip=tr("The chart alone on the screen; Esc brings it back")
+        )
+        self.save_button = button(tr("Save…"), self._save, tip=tr("As a picture (PNG, SVG), or its figures (CSV)"))
         side = column(self.list, row(self.enlarge_button, self.save_button, margin=6, gap=6), gap=0)
-        self._place = row(side, self._pages, gap=0)
-        self._place.setStretch(1, 1)
+        self._place = row(side, self._pages, gap=0, stretch=1)
         self.setLayout(column(self._place))
         self.setFocusProxy(self.list)
         kept = session.settings.recall("chart")
@@ -80,20 +80,18 @@ class ChartsPanel(Panel):
             self._answered = asked
             if asked:
                 self.show_chart("values")
-        wanted = (
+        if not self.has_changed(
             self.chart_id, document.runs, document.baseline, document.selection, document.result, document.recipe,
             document.graph, document.activity.verb, document.activity.fraction, document.sensitivity, document.pruning,
             document.values,
-        )  # fmt: skip
-        if len(self._shown) == len(wanted) and all(old is new for old, new in zip(self._shown, wanted, strict=True)):
+        ):  # fmt: skip
             return
-        self._shown = wanted
         view = self._view()
         why = view.missing(document)
         for each in (self.enlarge_button, self.save_button):
             each.setEnabled(not why)
         if why:
-            self._empty.say("Nothing to draw yet", why)
+            self._empty.say(tr("Nothing to draw yet"), why)
             self._pages.setCurrentWidget(self._empty)
             return
         self._pages.setCurrentWidget(view)
@@ -101,12 +99,9 @@ class ChartsPanel(Panel):
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
-        self._empty.tint(colours.text_dim)
         for view in self.views.values():
             view.restyle(colours)
-        self._shown = ()
-        if self.isVisible():
-            self.update_from(self.session.document)
+        super().restyle(colours)
 
     def _enlarge(self) -> None:
         """Show the charts in a window of their own as large as the screen, until it is closed."""
@@ -126,14 +121,13 @@ class ChartsPanel(Panel):
     def _save(self) -> None:
         from ace_studio.gui.charts.saving import save_chart  # noqa: PLC0415 - loaded when it is needed
 
-        document = self.session.document
-        name = str(Path(document.folder) / f"{self.chart_id}.png")
-        path, _ = QFileDialog.getSaveFileName(self, "Save the chart", name, "PNG, SVG or CSV (*.png *.svg *.csv)")
+        name = str(Path(self.session.document.folder) / f"{self.chart_id}.png")
+        path, _ = QFileDialog.getSaveFileName(
+            self, tr("Save the chart"), name, tr("PNG, SVG or CSV (*.png *.svg *.csv)")
+        )
         if path:
-            try:
+            with self.session.reporting():
                 save_chart(self._view(), Path(path))
-            except AceError as error:
-                self.session.report(error.problem)
 
     def _view(self) -> ChartView:
         chart_id = self.chart_id

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QSplitter, QWidget
+from PySide6.QtWidgets import QApplication
 
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.code_view import CodeView
+from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, button, column, label, row
+from ace_studio.gui.widgets.small import GAP, button, label
 from ace_studio.session.document import Document, Part
 from ace_studio.session.generated_code.python_program import python_code
 from ace_studio.session.generated_code.shell import command_line
@@ -24,20 +25,16 @@ class CodePanel(Panel):
     shows = frozenset({Part.RECIPE, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build the two views."""
         super().__init__(session, theme)
         self.python, self.command = CodeView(theme), CodeView(theme)
-        split = QSplitter(Qt.Orientation.Vertical)
-        split.setHandleWidth(1)
+        parts = []
         for title, view in (("Python", self.python), ("Command", self.command)):
-            view.setAccessibleName(f"The same as {title}")
-            head = row(label(title, "dim", wrap=False), None, button("Copy", partial(_copy, view)))
-            head.setContentsMargins(GAP, 4, GAP, 4)
-            part = QWidget()
-            part.setLayout(column(head, view, gap=0))
-            split.addWidget(part)
-        split.setSizes([300, 90])
-        self.setLayout(column(split))
+            view.setAccessibleName(tr("The same as {title}", title=title))
+            head = row(
+                label(title, "dim", wrap=False), None, button(tr("Copy"), partial(_copy, view)), margin=(GAP, 4, GAP, 4)
+            )
+            parts.append(box(column(head, view, gap=0)))
+        self.setLayout(column(split(*parts, sizes=(300, 90), across=False, can_close=True)))
         self.setFocusProxy(self.python)
 
     def update_from(self, document: Document) -> None:

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QApplication,
-    QHeaderView,
-    QStackedWidget,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from collections.abc import Callable, Iterator, Sequence
 
-from ace_studio.gui.ops.details import Group, as_text, details_of
-from ace_studio.gui.ops.details_beside import details_beside
-from ace_studio.gui.style.colours import Colours
+from msgspec.structs import replace
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QTreeWidget, QTreeWidgetItem
+
+from ace_studio.gui.ops.details import Detail, Group, as_text, details_of
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, row
-from ace_studio.gui.words.starting import why_not
-from ace_studio.session.document import Document, Part
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, allow, button, on_key, tip_text
+from ace_studio.gui.words.formatting import NOTHING
+from ace_studio.gui.words.steps import why_not
+from ace_studio.session.comparison.sides import NAMES, PinnedPair
+from ace_studio.session.document import Document, Part, Selection
 from ace_studio.session.session import Session
 
 _OP = int(Qt.ItemDataRole.UserRole)
-
-
-class _Tree(QTreeWidget):
-    """Qt's own copies only the first column of the current line."""
-
-    copy_wanted = Signal()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
-        if event.matches(QKeySequence.StandardKey.Copy):
-            self.copy_wanted.emit()
-        else:
-            super().keyPressEvent(event)
 
 
 class DetailsPanel(Panel):
@@ -46,13 +31,12 @@ class DetailsPanel(Panel):
     shows = frozenset({Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION, Part.ACTIVITY, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
         self.groups: tuple[Group, ...] = ()
         self._folded: set[str] = set()
         """Titles of the groups that the user folded."""
-        self.tree = _Tree()
-        self.tree.setAccessibleName("Details of the selected ops")
+        self.tree = QTreeWidget()
+        self.tree.setAccessibleName(tr("Details of the selected ops"))
         self.tree.setHeaderHidden(True)
         self.tree.setColumnCount(2)
         self.tree.setRootIsDecorated(True)
@@ -61,26 +45,19 @@ class DetailsPanel(Panel):
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.tree.header().setStretchLastSection(True)
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
-        self.tree.header().resizeSection(0, self.fontMetrics().horizontalAdvance("not supported by") + 30)
+        self.tree.header().resizeSection(0, self.fontMetrics().horizontalAdvance(tr("not supported by")) + 30)
         self.tree.itemActivated.connect(lambda item, _: self._go_to(item))
         self.tree.itemCollapsed.connect(lambda item: self._folded.add(item.text(0)))
         self.tree.itemExpanded.connect(lambda item: self._folded.discard(item.text(0)))
-        self.tree.copy_wanted.connect(self.copy)
+        on_key(self.tree, QKeySequence.StandardKey.Copy, self.copy)  # Qt copies a cell
         self.about = ElidedLabel()
-        self.copy_button = button("Copy", self.copy_all, tip="Copy everything that is shown (Ctrl+C: selected lines)")
-        self.values_button = button("Show values", self._show_values)
-        head = row(self.about, self.values_button, self.copy_button)
-        head.setContentsMargins(GAP, GAP, GAP, GAP)
-        head.setStretch(0, 1)
-        content = QWidget()
-        content.setLayout(column(head, self.tree, gap=0))
-        self._empty = EmptyState("table")
-        self._empty.say("Nothing selected", "Select an op or a block in the graph to see everything about it.")
-        self._empty.tint(theme.colours.text_dim)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(content)
-        self.setLayout(column(self._pages))
+        self.copy_button = button(
+            tr("Copy"), self.copy_all, tip=tr("Copy everything that is shown (Ctrl+C: selected lines)")
+        )
+        self.values_button = button(tr("Show values"), self._show_values)
+        head = row(self.about, self.values_button, self.copy_button, margin=GAP, stretch=0)
+        self.show_pages("table", box(column(head, self.tree, gap=0)))
+        self._empty.say(tr("Nothing selected"), tr("Select an op or a block in the graph to see everything about it."))
         self.setFocusProxy(self.tree)
 
     def update_from(self, document: Document) -> None:
@@ -88,9 +65,8 @@ class DetailsPanel(Panel):
         is_compared = document.comparison is not None
         groups = details_beside(document, details_of) if is_compared else details_of(document)
         self._pages.setCurrentIndex(1 if groups else 0)
-        why = why_not(document) or ("" if len(document.selection.op_ids) == 1 else "Select a single op")
-        self.values_button.setEnabled(not why)
-        self.values_button.setToolTip(why or "What the op gives for an example, and its weights: float and compressed")
+        why = why_not(document) or ("" if len(document.selection.op_ids) == 1 else tr("Select a single op"))
+        allow(self.values_button, why, tr("What the op gives for an example, and its weights: float and compressed"))
         if groups == self.groups:
             return
         self.groups = groups
@@ -102,19 +78,16 @@ class DetailsPanel(Panel):
             heading.setFirstColumnSpanned(True)
             for line in group.lines:
                 item = QTreeWidgetItem([line.name, line.value])
-                item.setToolTip(
-                    1, f"{line.value}\nDouble-click, or press Enter, to go there" if line.op_id else line.value
-                )
+                leads = tr("{value}\nDouble-click, or press Enter, to go there", value=line.value)
+                item.setToolTip(1, tip_text(leads if line.op_id else line.value))
                 item.setData(0, _OP, line.op_id)
                 heading.addChild(item)
             heading.setExpanded(group.title not in folded)
         self._folded = folded
         op_ids = document.selection.op_ids
-        self.about.setText("" if not op_ids else op_ids[0] if len(op_ids) == 1 else f"{len(op_ids)} selected")
-
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        self._empty.tint(colours.text_dim)
+        self.about.setText(
+            "" if not op_ids else op_ids[0] if len(op_ids) == 1 else tr("{count} selected", count=len(op_ids))
+        )
 
     def _show_values(self) -> None:
         """Ask for the values; the chart shows them when they are there."""
@@ -134,3 +107,52 @@ class DetailsPanel(Panel):
     def _go_to(self, item: QTreeWidgetItem) -> None:
         if item.data(0, _OP):
             self.session.view.select((item.data(0, _OP),))
+
+
+def details_beside(document: Document, details_of: Callable[[Document], tuple[Group, ...]]) -> tuple[Group, ...]:
+    """The groups of both sides about the selected ops. ``details_of`` gives those of one."""
+    found = document.comparison
+    if found is None or found.merged is None:
+        return ()
+    first, second = (details_of(_document_of(document, found, side)) for side in (0, 1))
+    titles = dict.fromkeys(group.title for group in (*first, *second))
+    lines = [{group.title: group.lines for group in groups} for groups in (first, second)]
+    return tuple(Group(title, tuple(_beside(*(side.get(title, ()) for side in lines)))) for title in titles)
+
+
+def _document_of(document: Document, found: PinnedPair, side: int) -> Document:
+    """One side as a document of its own, with its own ids and the selected ops."""
+    own, merged = found.sides[side], found.merged
+    if own.graph is None or merged is None:
+        return replace(document, comparison=None, graph=None)
+    op_ids = merged.ids(document.selection.op_ids)[side]
+    run = found.partners(document.selection.run)[side]
+    at = None if run is None else next(at for at, each in enumerate(found.runs) if each is run) - side * found.run_count
+    return replace(
+        document,
+        comparison=None,
+        graph=own.graph,
+        recipe=own.recipe or document.recipe,
+        runs=own.result.runs if own.result else (),
+        result=own.result,
+        selection=Selection(op_ids=op_ids, run=at),
+    )
+
+
+def _beside(first: Sequence[Detail], second: Sequence[Detail]) -> Iterator[Detail]:
+    one, other = _by_key(first), _by_key(second)
+    for key in {**one, **other}:
+        mine, theirs = one.get(key), other.get(key)
+        if mine is not None and theirs is not None and mine.value == theirs.value:
+            yield theirs
+        else:
+            for at, (name, line) in enumerate(zip(NAMES, (mine, theirs), strict=True)):
+                yield Detail("" if at else key[0], f"{name}: {line.value if line else NOTHING}")
+
+
+def _by_key(lines: Sequence[Detail]) -> dict[tuple[str, int], Detail]:
+    """Name of a line, and how many lines of that name come before it -> the line."""
+    found: dict[tuple[str, int], Detail] = {}
+    for line in lines:
+        found[line.name, sum(name == line.name for name, _ in found)] = line
+    return found

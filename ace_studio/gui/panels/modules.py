@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QStackedWidget,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
 )
 
-from ace_studio.gui.ops.facts import row_of_ops
-from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.ops.facts import ancestors, modules_inside, row_of_ops
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import EmptyState, column, quiet
+from ace_studio.gui.widgets.small import quiet
 from ace_studio.gui.words.formatting import bytes_text, count_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan_index import plan_index
@@ -30,14 +29,6 @@ from ace_studio.session.session import Session
 _NUMBER_COLUMNS = (1, 2, 3)
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _PATH = int(Qt.ItemDataRole.UserRole)
-
-
-def ancestors(path: str) -> Iterable[str]:
-    """The path and every path above it, the root (empty) last."""
-    while path:
-        yield path
-        path = path.rpartition(".")[0]
-    yield ""
 
 
 def _with_parents(own: dict[str, list[int]]) -> dict[str, list[int]]:
@@ -65,7 +56,6 @@ class ModulesPanel(Panel):
     shows = frozenset({Part.GRAPH, Part.SELECTION})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
         self._shown: GraphTable | None = None
         self._items: dict[str, QTreeWidgetItem] = {}
@@ -76,8 +66,8 @@ class ModulesPanel(Panel):
         self._inside: dict[str, list[str]] = {}
         """Module that was not opened -> modules directly in it."""
         self.tree = QTreeWidget()
-        self.tree.setAccessibleName("Modules")
-        self.tree.setHeaderLabels(["module", "ops", "weights", "FLOPs"])
+        self.tree.setAccessibleName(tr("Modules"))
+        self.tree.setHeaderLabels(["module", "ops", "weights", tr("FLOPs")])
         self.tree.setUniformRowHeights(True)
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.setAllColumnsShowFocus(True)
@@ -92,13 +82,8 @@ class ModulesPanel(Panel):
             header.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.itemExpanded.connect(self._list)
         self.tree.itemSelectionChanged.connect(self._tell_selection)
-        self._empty = EmptyState("graph")
-        self._empty.say("No modules yet", "Trace the model to see them.")
-        self._empty.tint(theme.colours.text_dim)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(self.tree)
-        self.setLayout(column(self._pages))
+        self.show_pages("graph", self.tree)
+        self._empty.say(tr("No modules yet"), tr("Trace the model to see them."))
         self.setFocusProxy(self.tree)
 
     def update_from(self, document: Document) -> None:
@@ -110,10 +95,6 @@ class ModulesPanel(Panel):
                 self._fill(document.graph)
         if document.graph is not None:
             self._show_selection(document)
-
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        self._empty.tint(colours.text_dim)
 
     def _fill(self, table: GraphTable | None) -> None:
         """List what is open at first; the rest is listed when its module is opened."""
@@ -128,9 +109,7 @@ class ModulesPanel(Panel):
         )
         self._costs = _with_parents(dict(sums))
         self._types = dict(zip(table.module_paths, table.module_types, strict=True))
-        for path in table.module_paths:
-            parent = path.rpartition(".")[0]
-            self._inside.setdefault(parent if parent in self._types else "", []).append(path)
+        self._inside = modules_inside(table.module_paths)
         root = self._item("", table.name or "model")
         self.tree.addTopLevelItem(root)
         root.setExpanded(True)

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QAbstractItemView, QCheckBox, QHeaderView, QMenu, QStackedWidget, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QCheckBox, QMenu
 
-from ace_studio.gui.ops.difference_columns import DIFFERS, difference_columns
-from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
+from ace_studio.gui.graph_view.search import SearchField, search_index
+from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops, values_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.row_selection import RowsTable
-from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, column, label, pop_up, row
-from ace_studio.gui.widgets.table_model import ByKey, Column, ColumnsModel, Computed
-from ace_studio.gui.words.formatting import NOTHING, bytes_text, count_text, decibel_text, ms_text, plural, shape_text
+from ace_studio.gui.widgets.small import GAP, label, offer_menu, short_lived_menu
+from ace_studio.gui.widgets.table_look import count_words, make_plain, show_columns
+from ace_studio.gui.widgets.table_model import ByKey, Column, ColumnsModel, Computed, Mask, Texts
+from ace_studio.gui.words.formatting import (
+    NOTHING,
+    Unit,
+    bytes_text,
+    count_text,
+    decibel_text,
+    ms_text,
+    percent_text,
+    plural,
+    shape_text,
+)
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport
+from ace_studio.session.comparison.graphs import OpChange
+from ace_studio.session.comparison.sides import NAMES, ComparedOps, PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -102,103 +118,79 @@ class OpsPanel(Panel):
     shows = frozenset({Part.GRAPH, Part.RUNS, Part.RECIPE, Part.SELECTION})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
-        self._shown: tuple[object, object] = (None, None)
+        self._graph: GraphTable | None = None
         self._selected: object = None
         self.model = ColumnsModel(self)
-        self.filter = FilterField("Filter the ops", "Filter: conv layer1 int8 …")
+        self.model.find = self._find
+        self._problem = ""
+        """What is wrong with the filter."""
+        self.filter = SearchField(tr("Filter the ops"), tr("Filter: conv layer1 int8 …"))
         self.filter.settled.connect(self._apply_filter)
         self._count = label("", "dim", wrap=False)
         self.table = RowsTable(self.model)
         self.table.setAccessibleName("Ops")
-        self.table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.table.setWordWrap(False)
-        self.table.setShowGrid(False)
-        self.table.setSortingEnabled(True)
-        self.table.setTabKeyNavigation(False)
-        self.table.verticalHeader().hide()
+        make_plain(self.table)
         self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 8)
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
-        header.setSortIndicatorClearable(True)
-        header.setHighlightSections(False)
         self.table.chosen.chosen_by_hand.connect(self._tell_selection)
-        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.table.customContextMenuRequested.connect(lambda place: pop_up(self.menu(), self.table, place))
-        self.only_different = QCheckBox("Only differences")
+        offer_menu(self.table, lambda _: self.menu())
+        self.only_different = QCheckBox(tr("Only differences"))
         self.only_different.toggled.connect(lambda _: self._apply_filter())
-        tools = row(self.filter, self.only_different, self._count)
-        tools.setContentsMargins(GAP, GAP, GAP, GAP)
-        tools.setStretch(0, 1)
-        content = QWidget()
-        content.setLayout(column(tools, self.table, gap=0))
-        self._empty = EmptyState("table")
-        self._empty.say("No ops yet", "Trace the model to see them.")
-        self._empty.tint(theme.colours.text_dim)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(content)
-        self.setLayout(column(self._pages))
+        tools = row(self.filter, self.only_different, self._count, margin=GAP, stretch=0)
+        self.show_pages("table", box(column(tools, self.table, gap=0)))
+        self._empty.say(tr("No ops yet"), tr("Trace the model to see them."))
         self.setFocusProxy(self.filter)
 
     def update_from(self, document: Document) -> None:
         """Show ops and selection."""
         self._pages.setCurrentIndex(1 if document.graph else 0)
+        if self._graph is not document.graph:
+            self._graph, self._selected = document.graph, None
         if document.graph is None:
-            self._shown = (None, None)
             return
         facts = op_facts(document)
-        if self._shown[0] is not document.graph or self._shown[1] is not facts:
-            titles = [each.title for each in self.model.columns]
-            if self._shown[0] is not document.graph:
-                self._selected = None
-            self._shown = (document.graph, facts)
+        if self.has_changed(document.graph, facts):
+            breaks = () if document.capture is None else document.capture.graph_breaks
+            self._index = search_index(document.graph, breaks)
+            self._values = partial(values_of_ops, document.graph, facts)
+            self.model.unseen = tuple(self._index.columns.values())
             if document.comparison is not None and facts.compared is not None:
                 columns = difference_columns(document.comparison, facts.compared, self.colours)
             else:
                 columns = op_columns(document.graph, facts, self.colours)
             self.only_different.setVisible(facts.compared is not None)
-            self.model.set_columns(columns)
-            if titles != [each.title for each in columns]:
+            if show_columns(self.table, self.model, columns):
                 self._apply_filter()
-                for at, each in enumerate(columns):
-                    self.table.setColumnWidth(at, each.width)
         self._show_count()
         self._show_selection(document)
-
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        self._empty.tint(colours.text_dim)
-        self._shown = (None, None)
-        if self.isVisible():
-            self.update_from(self.session.document)
 
     def _apply_filter(self) -> None:
         """Prepare a column per turn of the event loop: all of them would stop the window at very many ops."""
         is_only = self.only_different.isChecked() and self.session.document.comparison is not None
-        wanted = f"{self.filter.text()} {DIFFERS if is_only else ''}"
+        wanted = f"{DIFFERS if is_only else ''} {self.filter.text()}"
         if wanted.strip() and self.model.prepare_filter():
             QTimer.singleShot(0, self, self._apply_filter)
             return
         self.model.set_filter(wanted)
         self._show_count()
 
+    def _find(self, query: str, texts: Sequence[Texts]) -> Mask:
+        found, self._problem = self._index.find(query, self._values, texts)
+        return found
+
     def _show_count(self) -> None:
-        shown, total = self.model.rowCount(), self.model.total
-        self._count.setText(plural(total, "row") if shown == total else f"{shown} of {plural(total, 'row')}")
+        problem = self._problem if self.filter.text().strip() else ""
+        self._count.setText(problem or count_words(self.model, plural(self.model.total, "row")))
 
     def _tell_selection(self) -> None:
         graph = self.session.document.graph
-        if graph is not None and graph is self._shown[0]:
+        if graph is not None and graph is self._graph:
             self.session.view.select([graph.op_id[row] for row in self.table.chosen.rows])
             self._selected = self.session.document.selection.op_ids
 
     def menu(self) -> QMenu:
         """The context menu for the selected ops. It deletes itself when closed."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = short_lived_menu(self)
         add_precision_menus(menu, self.session, self.session.document.selection.op_ids)
         return menu
 
@@ -208,3 +200,89 @@ class OpsPanel(Panel):
             self._selected = wanted
             places = row_of_ops(document.graph)
             self.table.show_rows([places[op_id] for op_id in wanted if op_id in places])
+
+
+DIFFERS = "differs"
+"""In the cell of every op that differs, for the filter."""
+
+
+def difference_columns(comparison: PinnedPair, ops: ComparedOps, colours: Colours) -> list[Column]:
+    """One row per row of the merged graph; without a graph there is none."""
+    merged = comparison.merged
+    if merged is None:
+        return []
+    table, count = merged.table, len(merged.table)
+
+    def shapes(side: int) -> Computed:
+        def shape(row: int) -> str:
+            at, graph = merged.rows[row][side], merged.graphs[side]
+            return "" if at < 0 else f"{shape_text(graph.shape[at])}  {graph.dtype[at]}".strip()
+
+        return Computed(count, shape)
+
+    def read(side: int, field: str) -> Computed:
+        def value(row: int) -> float | None:
+            found: OpReport | None = ops.reports[side].get(table.op_id[row])
+            return None if found is None else getattr(found, field)
+
+        return Computed(count, value)
+
+    def swatches(values: ByKey) -> Callable[[int], str]:
+        return lambda row: colours.precision.get(values[row], "")
+
+    def words(row: int) -> str:
+        change = ops.changes[row]
+        return "" if change is OpChange.SAME else f"{DIFFERS}: {change}"
+
+    found = [
+        Column(title="#", values=range(count), is_number=True, width=48, tip="Order of execution"),
+        Column(title="difference", values=Computed(count, words), width=150, tip="What became of the op from A to B",
+               colour=lambda _: colours.warn),
+        Column(title="op id", values=table.op_id, width=120, tip="Name of the op; of one that both have, in B"),
+        Column(title="op", values=table.op, width=130),
+        Column(title="module", values=table.module, width=120),
+    ]  # fmt: skip
+    for side, name in enumerate(NAMES):
+        values = ByKey(table.op_id, ops.precisions[side])
+        found.append(Column(title=f"{name}: precision", values=values, width=112, swatch=swatches(values),
+                            tip="As the runtime reports it; as planned where a side was not run"))  # fmt: skip
+    for side, name in enumerate(NAMES):
+        found.append(Column(title=f"{name}: result", values=shapes(side), width=150))
+    times, errors = [read(side, "latency_ms") for side in (0, 1)], [read(side, "error_db") for side in (0, 1)]
+    unit = Unit.of(time for side in times for time in side)
+    noise = f"Grey: within the noise of the runs, {percent_text(ops.noise)}"
+    found += _pair(f"latency, {unit.name}", times, unit.text, colours, tip=noise, least=ops.noise)
+    found += _pair("error, dB", errors, lambda value: NOTHING if value is None else f"{value:.1f}", colours,
+                   tip=tr("Fidelity of its value, with all earlier errors"))  # fmt: skip
+    return found
+
+
+def _pair(
+    title: str,
+    values: list[Computed],
+    text: Callable[[float | None], str],
+    colours: Colours,
+    *,
+    tip: str,
+    least: float = 0.0,
+) -> list[Column]:
+    """A, B and B minus A; grey if that is less than the fraction ``least`` of A."""
+    first, second = values
+
+    def difference(row: int) -> float | None:
+        one, other = first[row], second[row]
+        return None if one is None or other is None else other - one
+
+    def signed(value: Any) -> str:
+        return text(value) if value is None or value < 0 else f"+{text(value)}"
+
+    def colour(row: int) -> str:
+        found = difference(row)
+        return colours.text_dim if found is not None and abs(found) <= least * (first[row] or 0.0) else ""
+
+    return [
+        Column(title=f"A: {title}", values=first, text=text, is_number=True, width=104),
+        Column(title="B", values=second, text=text, is_number=True, width=70),
+        Column(title="B - A", values=Computed(len(first), difference), text=signed, is_number=True, width=80,
+               colour=colour, tip=tip),
+    ]  # fmt: skip

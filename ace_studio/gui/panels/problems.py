@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QPlainTextEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QVBoxLayout, QWidget
 
-from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import MARGIN, button, clear_layout, column, label, row, scrolling
+from ace_studio.gui.widgets.small import MARGIN, button, label, plain_text, selectable, tool_button
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import Problem
 from ace_studio.session.document import Document, Part
@@ -24,26 +25,17 @@ class ProblemsPanel(Panel):
     shows = frozenset({Part.PROBLEMS, Part.GRAPH, Part.RUNS})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
-        self._shown: tuple[object, ...] = ()
         self._cards = QVBoxLayout()
         self._cards.setSpacing(8)
-        content = QWidget()
-        layout = column(margin=MARGIN)
-        layout.addLayout(self._cards)
-        layout.addStretch(1)
-        content.setLayout(layout)
-        self.area = scrolling(content)
-        self.area.setAccessibleName("Problems")
+        self.area = scrolling(box(column(self._cards, None, margin=MARGIN)))
+        self.area.setAccessibleName(tr("Problems"))
         self.setLayout(column(self.area))
         self.setFocusProxy(self.area)
 
     def update_from(self, document: Document) -> None:
         """Show the problems."""
-        wanted = (document.problems, document.capture, document.result, document.runs)
-        if not self._shown or any(old is not new for old, new in zip(self._shown, wanted, strict=True)):
-            self._shown = wanted
+        if self.has_changed(document.problems, document.capture, document.result, document.runs, document.warned):
             self._fill(document)
 
     def _fill(self, document: Document) -> None:
@@ -53,9 +45,9 @@ class ProblemsPanel(Panel):
             self._cards.addWidget(self._card(problems[index], index))
         breaks = capture.graph_breaks if capture else ()
         if capture is not None and breaks:
-            left = f", {plural(capture.ops_left_eager, 'op')} left eager" if capture.ops_left_eager else ""
-            show = button("Show breaks", lambda: self.panel_wanted.emit("breaks"))
-            words = f"The capture stops at {plural(len(breaks), 'break')}{left}"
+            left = tr(", {ops} left eager", ops=plural(capture.ops_left_eager, "op")) if capture.ops_left_eager else ""
+            show = button(tr("Show breaks"), lambda: self.panel_wanted.emit("breaks"))
+            words = tr("The capture stops at {breaks}{left}", breaks=plural(len(breaks), "break"), left=left)
             self._cards.addWidget(_Note(words, below=row(show, None)))
         for warning in job_warnings(document):
             self._cards.addWidget(_Note(warning.what, where=_place_words(warning.where)))
@@ -63,42 +55,26 @@ class ProblemsPanel(Panel):
             for warning in run.warnings:
                 self._cards.addWidget(_Note(warning.what, where=f"{run.target} {run.precision}".strip()))
         if not self._cards.count():
-            self._cards.addWidget(label("Nothing went wrong.", "dim"))
+            self._cards.addWidget(label(tr("Nothing went wrong."), "dim"))
 
     def _card(self, problem: Problem, index: int) -> QFrame:
         card = QFrame()
         card.setProperty("role", "card")
         card.setAccessibleName(problem.as_text())
-        headline = _selectable(label(problem.what, "bad"))
-        headline.setProperty("weight", "strong")
-        dismiss = QToolButton()
-        dismiss.setAutoRaise(True)
+        headline = selectable(label(problem.what, "bad", strong=True))
+        dismiss = tool_button(tr("Dismiss"), lambda: self.session.view.dismiss_problem(index))
         dismiss.setIcon(stroke_icon("close", self.colours.text_dim, self.colours.text_dim))
-        dismiss.setToolTip("Dismiss")
-        dismiss.setAccessibleName("Dismiss")
-        dismiss.clicked.connect(lambda: self.session.view.dismiss_problem(index))
-        top = row(headline, dismiss)
+        top = row(headline, dismiss, stretch=0)
         top.setAlignment(dismiss, Qt.AlignmentFlag.AlignTop)
-        top.setStretch(0, 1)
         parts: list[QWidget] = []
         if problem.why:
-            parts.append(_selectable(label(problem.why, "dim")))
+            parts.append(selectable(label(problem.why, "dim")))
         if problem.remedy:
-            parts.append(_selectable(label(f"→ {problem.remedy}")))
+            parts.append(selectable(label(f"→ {problem.remedy}")))
         if problem.where:
             parts.append(_place(problem.where))
-        layout = column(margin=10, gap=4)
-        layout.addLayout(top)
-        for part in parts:
-            layout.addWidget(part)
-        layout.addLayout(_more(problem))
-        card.setLayout(layout)
+        card.setLayout(column(top, *parts, _more(problem), margin=10, gap=4))
         return card
-
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        del colours
-        self._fill(self.session.document)
 
 
 class _Note(QFrame):
@@ -107,23 +83,16 @@ class _Note(QFrame):
     def __init__(self, what: str, *, where: str = "", below: QLayout | None = None) -> None:
         super().__init__()
         self.setProperty("role", "card")
-        parts: list[QWidget | QLayout] = [_selectable(label(what))]
-        if where:
-            parts.append(_place(where))
-        if below is not None:
-            parts.append(below)
-        self.setLayout(column(*parts, margin=10, gap=3))
+        parts = [part for part in (_place(where) if where else None, below) if part is not None]
+        self.setLayout(column(selectable(label(what)), *parts, margin=10, gap=3))
 
 
 def _more(problem: Problem) -> QVBoxLayout:
-    details = QPlainTextEdit(problem.details)
-    details.setReadOnly(True)
-    details.setFont(monospace())
+    details = plain_text(tr("Details"), problem.details)
     details.setMinimumHeight(140)
-    details.setAccessibleName("Details")
     details.setVisible(False)
-    copy = button("Copy", lambda: QApplication.clipboard().setText(f"{problem.as_text()}\n{problem.details}"))
-    show = button("Details", lambda: details.setVisible(details.isHidden()))
+    copy = button(tr("Copy"), lambda: QApplication.clipboard().setText(f"{problem.as_text()}\n{problem.details}"))
+    show = button(tr("Details"), lambda: details.setVisible(details.isHidden()))
     show.setVisible(bool(problem.details))
     return column(row(copy, show, None), details, gap=4)
 
@@ -133,12 +102,7 @@ def _place_words(where: str) -> str:
     return "" if where.startswith("[") else where
 
 
-def _selectable(text: QLabel) -> QLabel:
-    text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return text
-
-
 def _place(where: str) -> QLabel:
-    made = _selectable(label(where, "dim"))
+    made = selectable(label(where, "dim"))
     made.setFont(monospace())
     return made

@@ -5,31 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QBrush, QColor, QTextCursor
-from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QSplitter, QTreeWidget, QTreeWidgetItem
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPlainTextEdit, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.run_queue import RunQueue, preview_words
-from ace_studio.gui.widgets.small import GAP, button, column, label, row
-from ace_studio.gui.words.formatting import latency_text, plural, seconds_text, speedup_text
+from ace_studio.gui.widgets.small import GAP, ProgressBar, button, label, plain_text, quiet, tip_text
+from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
+from ace_studio.records.errors import visible
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
-from ace_studio.session.document import Activity, Document, EngineState, JobKind, Part, StepTime
-from ace_studio.session.run_stages import run_stages
+from ace_studio.session.comparison.figures import recipe_changes
+from ace_studio.session.document import Activity, Document, EngineState, JobKind, Part, QueuedRun, QueueState, StepTime
+from ace_studio.session.run_preview import RunPreview
+from ace_studio.session.run_stages import stage_words
 from ace_studio.session.session import Session
-
-_ATTEMPT_WORDS: dict[AttemptStatus, str] = {
-    AttemptStatus.OK: "captured, and equal to eager",
-    AttemptStatus.FAILED: "could not capture it",
-    AttemptStatus.WRONG: "captured, but not equal to eager",
-    AttemptStatus.TIMEOUT: "took too long",
-    AttemptStatus.CRASHED: "ended the engine process",
-    AttemptStatus.SKIPPED: "not needed",
-}
-
-_ATTEMPT_MOODS: dict[AttemptStatus, str] = {AttemptStatus.OK: "good", AttemptStatus.SKIPPED: ""}
 
 
 class RunPanel(Panel):
@@ -41,35 +33,20 @@ class RunPanel(Panel):
     )
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build progress, steps and log."""
         super().__init__(session, theme)
         self._activity = Activity()
         self._log_shown: tuple[str, ...] = ()
-        self._steps_shown: tuple[object, ...] = ()
         self._steps: tuple[StepTime, ...] = ()
         self._running_item: tuple[QTreeWidgetItem, StepTime] | None = None
-        self._phase = label("", wrap=False)
-        self._phase.setProperty("weight", "strong")
+        self._phase = label("", wrap=False, strong=True)
         self._detail = label("", "dim", wrap=False)
         self._elapsed = label("", "dim", wrap=False)
-        self.progress = QProgressBar()
-        self.progress.setTextVisible(False)
-        self.progress.setAccessibleName("Progress")
-        self.cancel_button = button("Cancel (Esc)", session.jobs.cancel)
-        self.trace_button = button("Trace (F5)", session.jobs.trace)
-        self.run_button = button("Run (F6)", session.jobs.run, role="primary")
-        head = row(
-            self._phase,
-            self._detail,
-            self.progress,
-            self._elapsed,
-            None,
-            self.cancel_button,
-            self.trace_button,
-            self.run_button,
-        )
-        head.setContentsMargins(GAP, GAP, GAP, GAP)
-        head.setStretch(2, 1)
+        self.progress = ProgressBar(tr("Progress"))
+        self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
+        self.trace_button = button(tr("Trace (F5)"), session.jobs.trace)
+        self.run_button = button(tr("Run (F6)"), session.jobs.run, role="primary")
+        shown = (self._phase, self._detail, self.progress, self._elapsed, None)
+        head = row(*shown, self.cancel_button, self.trace_button, self.run_button, margin=GAP, stretch=2)
         self.queue = RunQueue(session)
         self.preview = label("", "dim")
         self.preview.setContentsMargins(GAP, 0, GAP, GAP)
@@ -77,20 +54,11 @@ class RunPanel(Panel):
         self.steps.setHeaderLabels(["step", "outcome"])
         self.steps.setRootIsDecorated(False)
         self.steps.setUniformRowHeights(True)
-        self.steps.setAccessibleName("Steps")
+        self.steps.setAccessibleName(tr("Steps"))
         self.steps.setColumnWidth(0, 190)
         self.log = _log()
-        split = QSplitter()
-        split.setHandleWidth(1)
-        split.addWidget(self.steps)
-        split.addWidget(self.log)
-        split.setSizes([560, 390])
-        layout = column(gap=0)
-        layout.addLayout(head)
-        layout.addWidget(self.preview)
-        layout.addWidget(self.queue)
-        layout.addWidget(split, 1)
-        self.setLayout(layout)
+        findings = split(self.steps, self.log, sizes=(560, 390), can_close=True)
+        self.setLayout(column(head, self.preview, self.queue, findings, gap=0, stretch=3))
         self.setFocusProxy(self.log)
         self._tick = QTimer(self, interval=200)
         self._tick.timeout.connect(self._show_elapsed)
@@ -98,17 +66,10 @@ class RunPanel(Panel):
     def update_from(self, document: Document) -> None:
         """Show activity, steps and log."""
         self._show_activity(document)
-        steps = (document.rungs, document.runs, document.baseline, document.capture, document.steps)
-        if any(old is not new for old, new in zip(self._steps_shown, steps, strict=False)) or not self._steps_shown:
-            self._steps_shown = steps
+        if self.has_changed(document.rungs, document.runs, document.baseline, document.capture, document.steps):
             self._fill_steps(document)
         if document.log is not self._log_shown:
             self._show_log(document.log)
-
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        del colours
-        self._fill_steps(self.session.document)
 
     def _show_activity(self, document: Document) -> None:
         activity = self._activity = document.activity
@@ -120,7 +81,7 @@ class RunPanel(Panel):
         self.cancel_button.setEnabled(activity.state is not EngineState.CANCELLING)
         self.trace_button.setVisible(not is_working)
         self.trace_button.setEnabled(can_start)
-        self.run_button.setText("Run after this (F6)" if is_working else "Run (F6)")
+        self.run_button.setText(tr("Run after this (F6)") if is_working else tr("Run (F6)"))
         self.run_button.setEnabled(can_start or (is_working and document.read_only is None))
         self.queue.update_from(document)
         self.preview.setVisible(can_start)
@@ -130,10 +91,7 @@ class RunPanel(Panel):
         detail = activity.detail if is_working else ""
         self._detail.setText(detail if len(detail) < 60 else detail[:57] + "…")
         if is_working:
-            is_known = activity.fraction is not None
-            self.progress.setRange(0, 1000 if is_known else 0)
-            if activity.fraction is not None:
-                self.progress.setValue(round(1000 * activity.fraction))
+            self.progress.show_fraction(activity.fraction)
             self._show_elapsed()
             self._tick.start()
         else:
@@ -143,19 +101,19 @@ class RunPanel(Panel):
         activity = document.activity
         if activity.is_working:
             if activity.state is EngineState.CANCELLING:
-                return "Stopping"
+                return tr("Stopping")
             if activity.state is EngineState.STARTING:
-                return "Waiting for the engine"
+                return tr("Waiting for the engine")
             return str(activity.phase.value)
         if document.was_cancelled:
-            return "Cancelled"
+            return tr("Cancelled")
         if document.failure is not None:
-            return f"Failed: {document.failure.problems[0].what}"
+            return tr("Failed: {what}", what=document.failure.problems[0].what)
         if document.result is not None:
-            return f"Done in {seconds_text(document.result.seconds)}"
+            return tr("Done in {time}", time=seconds_text(document.result.seconds))
         if document.graph is not None:
-            return "Traced"
-        return "Nothing has been run yet" if activity.verb is JobKind.NONE else ""
+            return tr("Traced")
+        return tr("Nothing has been run yet") if activity.verb is JobKind.NONE else ""
 
     def _show_elapsed(self) -> None:
         now_s = time.monotonic()
@@ -172,18 +130,19 @@ class RunPanel(Panel):
             if step.since_s is not None:
                 self._running_item = item, step
         for attempt in document.rungs:
-            self._step(f"capture: {attempt.name}", _attempt_text(attempt), _ATTEMPT_MOODS.get(attempt.status, "bad"))
+            self._step(f"capture: {attempt.name}", _attempt_text(attempt), ATTEMPT_LOOKS[attempt.status][2])
         if document.baseline is not None and document.baseline.latency_ms is not None:
             self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
-        for run, stage in zip(document.runs, run_stages(document), strict=True):
+        for run, stage in zip(document.runs, stage_words(document), strict=True):
             is_bad = run.status is RunStatus.FAILED
             name = f"{run.target} {run.precision}".strip()
             self._step(name, stage or _run_text(run), "bad" if is_bad else "good" if run.verified else "")
 
     def _step(self, name: str, outcome: str, mood: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([name, outcome])
-        item.setToolTip(1, outcome)
-        colour = {"good": self.colours.good, "bad": self.colours.bad, "dim": self.colours.text_dim}.get(mood)
+        item.setToolTip(1, tip_text(outcome))
+        colours = self.colours
+        colour = {"good": colours.good, "warn": colours.warn, "bad": colours.bad, "dim": colours.text_dim}.get(mood)
         if colour:
             item.setForeground(1, QBrush(QColor(colour)))
         self.steps.addTopLevelItem(item)
@@ -197,31 +156,28 @@ class RunPanel(Panel):
         bar = self.log.verticalScrollBar()
         at_end = bar.value() >= bar.maximum() - 4
         if not is_continued:
-            self.log.setPlainText("\n".join(lines))
+            self.log.setPlainText(visible("\n".join(lines)))
         elif len(lines) > len(old):
             cursor = QTextCursor(self.log.document())
             cursor.movePosition(QTextCursor.MoveOperation.End)
-            cursor.insertText(("\n" if old else "") + "\n".join(lines[len(old) :]))
+            cursor.insertText(("\n" if old else "") + visible("\n".join(lines[len(old) :])))
         if at_end:
             bar.setValue(bar.maximum())
 
 
 def _log() -> QPlainTextEdit:
-    made = QPlainTextEdit()
-    made.setReadOnly(True)
+    made = plain_text(tr("Log"))
     made.setUndoRedoEnabled(False)
-    made.setFont(monospace())
-    made.setAccessibleName("Log")
-    made.setPlaceholderText("Output of your code and of torch appears here.")
+    made.setPlaceholderText(tr("Output of your code and of torch appears here."))
     made.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
     return made
 
 
 def _step_text(step: StepTime, *, now_s: float | None = None, fraction: float | None = None) -> str:
     """``9.6 s of about 12.0 s, 45 %``."""
-    usual = "" if step.usual_s is None else f"about {seconds_text(step.usual_s)}"
+    usual = "" if step.usual_s is None else tr("about {time}", time=seconds_text(step.usual_s))
     if step.seconds is None:
-        return f"to come, {usual}"
+        return tr("to come, {usual}", usual=usual)
     spent = seconds_text(_spent(step, now_s))
     if step.since_s is None:
         return spent
@@ -249,14 +205,17 @@ def _left_words(steps: Sequence[StepTime], now_s: float) -> str:
     for step in steps:
         if step.seconds is None or step.since_s is not None:
             left_s += max(0.0, pace * (step.usual_s or 0.0) - _spent(step, now_s))
-    return f", about {seconds_text(left_s)} left" if left_s >= 1 else ", nearly done"
+    return tr(", about {time} left", time=seconds_text(left_s)) if left_s >= 1 else tr(", nearly done")
 
 
 def _attempt_text(attempt: CaptureAttempt) -> str:
-    words = _ATTEMPT_WORDS[attempt.status]
+    words = ATTEMPT_LOOKS[attempt.status][0]
     if attempt.status is AttemptStatus.OK:
-        return f"{words}: {plural(attempt.ops, 'op')} in {seconds_text(attempt.seconds)}"
-    return f"{words}: {attempt.error.what}" if attempt.error else words
+        return tr(
+            "{words}: {ops} in {time}", words=words, ops=plural(attempt.ops, "op"), time=seconds_text(attempt.seconds)
+        )
+    why = attempt.error.what if attempt.error else attempt.reason
+    return f"{words}: {why}" if why else words
 
 
 def _run_text(run: TargetRun) -> str:
@@ -266,3 +225,92 @@ def _run_text(run: TargetRun) -> str:
         return "built"
     parts = [latency_text(run.latency_ms), speedup_text(run).text]
     return ", ".join(part for part in (*parts, "verified" if run.verified else "") if part)
+
+
+_ID = int(Qt.ItemDataRole.UserRole)
+
+
+class RunQueue(QWidget):
+    """A list with buttons; hidden unless something waits, or several runs were asked for."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._shown: tuple[QueuedRun, ...] = ()
+        self.list = QListWidget()
+        self.list.setAccessibleName(tr("Queue of runs"))
+        self.list.currentItemChanged.connect(lambda *_: self._show_buttons())
+        self.up = button(tr("Earlier"), lambda: session.jobs.move_queued(self._chosen(), -1))
+        self.down = button(tr("Later"), lambda: session.jobs.move_queued(self._chosen(), 1))
+        self.remove = button(tr("Remove"), lambda: session.jobs.unqueue(self._chosen()))
+        line = row(
+            self.list,
+            column(self.up, self.down, self.remove, None, gap=4),
+            gap=GAP,
+            margin=(GAP, 0, GAP, GAP),
+            stretch=0,
+        )
+        self.setLayout(line)
+        self.setFixedHeight(4 * self.fontMetrics().height() + 66)
+        self.hide()
+
+    def update_from(self, document: Document) -> None:
+        """Show the queue."""
+        queue = document.queue
+        self.setVisible(len(queue) > 1)
+        if queue is self._shown:
+            return
+        chosen, self._shown = self._chosen(), queue
+        with quiet(self.list):
+            self.list.clear()
+            for at, one in enumerate(queue):
+                item = QListWidgetItem(f"{at + 1}.  {one.state}:  {_words(one)}")
+                item.setData(_ID, one.id)
+                changes = recipe_changes(queue[at - 1].recipe, one.recipe) if at else ()
+                item.setToolTip("\n".join(f"{each.name}: {each.first} → {each.second}" for each in changes))
+                self.list.addItem(item)
+                if one.id == chosen:
+                    self.list.setCurrentItem(item)
+        self._show_buttons()
+
+    def _chosen(self) -> int:
+        """Id of the chosen run; 0 if none is."""
+        item = self.list.currentItem()
+        return int(item.data(_ID)) if item is not None else 0
+
+    def _show_buttons(self) -> None:
+        at = self.list.currentRow()
+        waits = [one.state is QueueState.WAITING for one in self._shown]
+        is_own = 0 <= at < len(waits) and waits[at]
+        self.remove.setEnabled(is_own)
+        self.up.setEnabled(is_own and at > 0 and waits[at - 1])
+        self.down.setEnabled(is_own and at + 1 < len(waits) and waits[at + 1])
+
+
+def preview_words(preview: RunPreview) -> str:
+    """``Run builds 1 plan for 2 targets (a, b): 2 builds. About 1:50, by the last run of this model.``."""
+    names = f"{plural(len(preview.targets), 'target')} ({', '.join(preview.targets)})"
+    where = names if preview.targets else tr("the targets there are")
+    what = tr("Run searches for plans that meet the goal") if preview.is_searched else tr("Run builds 1 plan")
+    count = f": {'about ' if preview.is_searched else ''}{plural(preview.builds, 'build')}" if preview.builds else ""
+    if preview.seconds is None:
+        return tr(
+            "{what} for {where}{count}. No earlier run of this model says how long it takes.",
+            what=what,
+            where=where,
+            count=count,
+        )
+    return tr(
+        "{what} for {where}{count}. About {time}, by the last run of this model.",
+        what=what,
+        where=where,
+        count=count,
+        time=seconds_text(preview.seconds),
+    )
+
+
+def _words(run: QueuedRun) -> str:
+    plan, targets = run.recipe.plan, ", ".join(run.recipe.targets.names)
+    what = tr("plans found from the goal") if plan.from_goal else plan.label
+    rules = f", {plural(len(plan.rules), 'rule')}" if plan.rules else ""
+    return f"{what}{rules}, {targets}"

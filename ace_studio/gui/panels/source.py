@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, QSignalBlocker, Qt, QTimer
+from PySide6.QtCore import QSignalBlocker, QTimer
 from PySide6.QtGui import QColor, QTextCursor, QTextFormat
-from PySide6.QtWidgets import QComboBox, QMenu, QStackedWidget, QTextEdit, QWidget
+from PySide6.QtWidgets import QComboBox, QMenu, QTextEdit
 
-from ace_studio.gui.ops.break_entries import entries, is_same_place, parse_place, sentence
+from ace_studio.gui.ops.break_entries import entries, is_same_place, parse_place
 from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.code_view import Badge, CodeView
 from ace_studio.gui.widgets.fields import ComboBox
+from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, EmptyState, column, label, row
-from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.widgets.small import GAP, label, offer_menu, short_lived_menu
+from ace_studio.gui.words.formatting import plural, sentence
+from ace_studio.records.by_identity import are_same
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
 from ace_studio.session.code_names import CodeName, name_at
@@ -35,35 +38,23 @@ class SourcePanel(Panel):
     shows = frozenset({Part.GRAPH, Part.SELECTION, Part.PROBLEMS, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
         self._graph: GraphTable | None = None
         self._sources: Mapping[str, str] = {}
         self._selection: object = None
         self._marked: tuple[object, ...] = ()
         self._ops_of: dict[str, dict[int, list[str]]] = {}
-        self.files = ComboBox()
-        self.files.setAccessibleName("File")
+        self.files = ComboBox(tr("File"), chosen=lambda: self._show_file(self.files.currentData()))
         self.files.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.files.activated.connect(lambda _: self._show_file(self.files.currentData()))
         self._count = label("", "dim", wrap=False)
         self.text = CodeView(theme)
-        self.text.setAccessibleName("Source")
+        self.text.setAccessibleName(tr("Source"))
         self.text.line_clicked.connect(self._select_line)
         self.text.badge_clicked.connect(self._select_line)
-        self.text.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.text.customContextMenuRequested.connect(self._open_menu)
-        tools = row(self.files, self._count, None)
-        tools.setContentsMargins(GAP, 5, GAP, 5)
-        content = QWidget()
-        content.setLayout(column(tools, self.text, gap=0))
-        self._empty = EmptyState("file")
-        self._empty.say("No source yet", "Trace the model to see which lines of your code became ops.")
-        self._empty.tint(theme.colours.text_dim)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(content)
-        self.setLayout(column(self._pages))
+        offer_menu(self.text, lambda place: self.menu_at(self.text.line_at(place.y())))
+        tools = row(self.files, self._count, None, margin=(GAP, 5, GAP, 5))
+        self.show_pages("file", box(column(tools, self.text, gap=0)))
+        self._empty.say(tr("No source yet"), tr("Trace the model to see which lines of your code became ops."))
         self.setFocusProxy(self.text)
 
     def update_from(self, document: Document) -> None:
@@ -71,7 +62,7 @@ class SourcePanel(Panel):
         self._pages.setCurrentIndex(1 if document.sources else 0)
         if not document.sources:
             if document.graph is not None:
-                self._empty.say("No source", "The graph has no references to lines of your code.")
+                self._empty.say(tr("No source"), tr("The graph has no references to lines of your code."))
             elif document.file is not None:
                 QTimer.singleShot(0, self, self.session.view.read_model_source)
             return
@@ -81,7 +72,7 @@ class SourcePanel(Panel):
             self._ops_of = ops_by_line(document.graph) if document.graph is not None else {}
             self._offer_files(document.sources)
         marked = (document.capture, document.failure, document.problems, self.text.path)
-        if any(old is not new for old, new in zip(self._marked, marked, strict=False)) or not self._marked:
+        if not are_same(self._marked, marked):
             self._marked = marked
             self.text.set_badges(badges(document, self.text.path))
         selection = (document.selection.op_ids, document.selection.place)
@@ -91,10 +82,8 @@ class SourcePanel(Panel):
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
-        self._empty.tint(colours.text_dim)
         self._selection = None
-        if self.isVisible():
-            self.update_from(self.session.document)
+        super().restyle(colours)
 
     def _offer_files(self, sources: Mapping[str, str]) -> None:
         by_ops = sorted(sources, key=lambda path: -sum(map(len, self._ops_of.get(path, {}).values())))
@@ -117,7 +106,7 @@ class SourcePanel(Panel):
         self._marked = ()
         self.text.set_badges(badges(self.session.document, path))
         words = f"{plural(sum(map(len, lines.values())), 'op')} from {plural(len(lines), 'line')}"
-        self._count.setText(words if self._graph is not None else "Not traced yet")
+        self._count.setText(words if self._graph is not None else tr("Not traced yet"))
         self._mark(())
 
     def _follow(self, document: Document) -> None:
@@ -166,24 +155,19 @@ class SourcePanel(Panel):
         elif line in self.text.badges:
             self.session.view.select_place(*place)
 
-    def _open_menu(self, place: QPoint) -> None:
-        menu = self.menu_at(self.text.line_at(place.y()))
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(self.text.viewport().mapToGlobal(place))
-
     def menu_at(self, line: int) -> QMenu:
         """The context menu of a line: controls for the function around it."""
-        menu = QMenu(self)
-        copy = menu.addAction("Copy")
+        menu = short_lived_menu(self)
+        copy = menu.addAction(tr("Copy"))
         copy.setEnabled(self.text.textCursor().hasSelection())
         copy.triggered.connect(lambda _=False: self.text.copy())
         found = name_at(self.text.toPlainText(), line)
         if found is not None:
             menu.addSeparator()
             for kind in kinds_for(found):
-                menu.addAction(f"Mark {found.qualified} as {kind}").triggered.connect(
-                    lambda _=False, kind=kind: self._add_control(found, kind)
-                )
+                menu.addAction(
+                    tr("Mark {qualified} as {kind}", qualified=found.qualified, kind=kind)
+                ).triggered.connect(lambda _=False, kind=kind: self._add_control(found, kind))
         return menu
 
     def _add_control(self, found: CodeName, kind: ControlKind) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
@@ -12,7 +12,8 @@ from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.words.starting import why_not
+from ace_studio.gui.style.language import tr, translate_fields
+from ace_studio.gui.words.steps import why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, EngineState
@@ -83,8 +84,9 @@ class ActionRow:
 
     id: str
     text: str
-    menu: str
     run: Command
+    menu: str = ""
+    """Set in `ACTIONS`."""
     submenu: str = ""
     shortcut: str = ""
     icon: str = ""
@@ -97,9 +99,16 @@ class ActionRow:
     """A line above it in the menu, and before it in the toolbar."""
     tip: str = ""
 
+    def __post_init__(self) -> None:
+        translate_fields(self, "text", "submenu", "tip")
+
 
 def _set_precision(precision: Precision | None) -> Command:
-    return lambda commands: commands.set_precision_of_selection(precision)
+    def run(commands: Commands) -> None:
+        session = commands.session
+        session.plan.set_precision_of_ops(session.document.selection.op_ids, precision)
+
+    return run
 
 
 def _show_panel(panel_id: str) -> Command:
@@ -119,157 +128,148 @@ def _set_theme(name: str) -> Command:
 
 
 def _file_rows() -> Iterator[ActionRow]:
-    menu = "&File"
-    yield ActionRow(id="open", text="&Open…", menu=menu, shortcut="Ctrl+O", icon="open", in_toolbar=True,
-                    run=lambda commands: commands.open_dialog(), tip="Open a model file or a recipe")  # fmt: skip
-    yield ActionRow(id="open-folder", text="Open a &folder…", menu=menu, run=lambda commands: commands.open_folder(),
+    yield ActionRow(id="open", text="&Open…", shortcut="Ctrl+O", icon="open", in_toolbar=True, run=Commands.open_dialog,
+                    tip="Open a model file or a recipe")  # fmt: skip
+    yield ActionRow(id="open-folder", text="Open a &folder…", run=Commands.open_folder,
                     tip="A Hugging Face model: configuration and weights")  # fmt: skip
-    yield ActionRow(id="open-named", text="Open by &name…", menu=menu, run=lambda commands: commands.open_by_name(),
+    yield ActionRow(id="open-named", text="Open by &name…", run=Commands.open_by_name,
                     tip="A model of timm or torchvision")  # fmt: skip
-    yield ActionRow(id="example", text="Open the &example", menu=menu, run=lambda commands: commands.open_example(),
+    yield ActionRow(id="example", text="Open the &example", run=Commands.open_example,
                     tip="A small network that reads handwritten digits")  # fmt: skip
-    yield ActionRow(id="save", text="&Save recipe", menu=menu, shortcut="Ctrl+S", icon="save", in_toolbar=True,
-                    starts_group=True, blocked=_no_model, run=lambda commands: commands.save(),
-                    tip="Save the choices as a recipe file")  # fmt: skip
-    yield ActionRow(id="save-as", text="Save recipe &as…", menu=menu, shortcut="Ctrl+Shift+S", blocked=_no_model,
-                    run=lambda commands: commands.save_as())  # fmt: skip
-    yield ActionRow(id="save-graph", text="Save the &graph as a picture…", menu=menu, icon="export",
-                    blocked=_no_graph, run=lambda commands: commands.save_graph(),
-                    tip="Save the open part of the graph as SVG, PDF or PNG")  # fmt: skip
-    yield ActionRow(id="settings", text="Se&ttings…", menu=menu, shortcut="Ctrl+,", icon="settings", starts_group=True,
-                    run=lambda commands: commands.open_settings())  # fmt: skip
-    yield ActionRow(id="quit", text="&Quit", menu=menu, shortcut="Ctrl+Q", starts_group=True,
-                    run=lambda commands: commands.close())  # fmt: skip
+    yield ActionRow(id="save", text="&Save recipe", shortcut="Ctrl+S", icon="save", in_toolbar=True, starts_group=True,
+                    blocked=_no_model, run=Commands.save, tip="Save the choices as a recipe file")  # fmt: skip
+    yield ActionRow(id="save-as", text="Save recipe &as…", shortcut="Ctrl+Shift+S", blocked=_no_model,
+                    run=Commands.save_as)  # fmt: skip
+    yield ActionRow(id="save-graph", text="Save the &graph as a picture…", icon="export", blocked=_no_graph,
+                    run=Commands.save_graph, tip="Save the open part of the graph as SVG, PDF or PNG")  # fmt: skip
+    yield ActionRow(id="settings", text="Se&ttings…", shortcut="Ctrl+,", icon="settings", starts_group=True,
+                    run=Commands.open_settings)  # fmt: skip
+    yield ActionRow(id="quit", text="&Quit", shortcut="Ctrl+Q", starts_group=True, run=Commands.close)
 
 
 def _edit_rows() -> Iterator[ActionRow]:
-    menu = "&Edit"
-    yield ActionRow(id="undo", text="&Undo", menu=menu, shortcut="Ctrl+Z", icon="undo", in_toolbar=True,
-                    starts_group=True, blocked=lambda document: "" if document.can_undo else "Nothing to undo",
-                    label=lambda document: f"&Undo {document.undo_label}".rstrip(),
+    yield ActionRow(id="undo", text="&Undo", shortcut="Ctrl+Z", icon="undo", in_toolbar=True, starts_group=True,
+                    blocked=lambda document: "" if document.can_undo else "Nothing to undo",
+                    label=lambda document: f"{tr('&Undo')} {document.undo_label}".rstrip(),
                     run=lambda commands: commands.session.choices.undo())  # fmt: skip
-    yield ActionRow(id="redo", text="&Redo", menu=menu, shortcut="Ctrl+Shift+Z", icon="redo", in_toolbar=True,
+    yield ActionRow(id="redo", text="&Redo", shortcut="Ctrl+Shift+Z", icon="redo", in_toolbar=True,
                     blocked=lambda document: "" if document.can_redo else "Nothing to redo",
-                    label=lambda document: f"&Redo {document.redo_label}".rstrip(),
+                    label=lambda document: f"{tr('&Redo')} {document.redo_label}".rstrip(),
                     run=lambda commands: commands.session.choices.redo())  # fmt: skip
     for precision in Precision:
-        yield ActionRow(id=f"precision-{precision}", text=str(precision), menu=menu, blocked=_no_selection,
-                        submenu="&Precision of the selected ops",
-                        run=_set_precision(precision))  # fmt: skip
-    yield ActionRow(id="precision-none", text="As the plan says", menu=menu, blocked=_no_selection,
-                    submenu="&Precision of the selected ops",
-                    run=_set_precision(None))  # fmt: skip
-    yield ActionRow(id="context-menu", text="&Menu of what has the keyboard", menu=menu, shortcut="Shift+F10",
-                    starts_group=True, run=lambda commands: commands.open_context_menu())  # fmt: skip
-    yield ActionRow(id="select-none", text="Select &nothing", menu=menu, blocked=_no_selection,
+        yield ActionRow(id=f"precision-{precision}", text=str(precision), blocked=_no_selection,
+                        submenu="&Precision of the selected ops", run=_set_precision(precision))  # fmt: skip
+    yield ActionRow(id="precision-none", text="As the plan says", blocked=_no_selection,
+                    submenu="&Precision of the selected ops", run=_set_precision(None))  # fmt: skip
+    yield ActionRow(id="context-menu", text="&Menu of what has the keyboard", shortcut="Shift+F10", starts_group=True,
+                    run=Commands.open_context_menu)  # fmt: skip
+    yield ActionRow(id="select-none", text="Select &nothing", blocked=_no_selection,
                     run=lambda commands: commands.session.view.select(()))  # fmt: skip
 
 
 def _engine_rows() -> Iterator[ActionRow]:
-    menu = "&Engine"
-    yield ActionRow(id="trace", text="&Trace", menu=menu, shortcut="F5", icon="trace", in_toolbar=True,
-                    starts_group=True, blocked=_no_start, run=lambda commands: commands.session.jobs.trace(),
+    yield ActionRow(id="trace", text="&Trace", shortcut="F5", icon="trace", in_toolbar=True, starts_group=True,
+                    blocked=_no_start, run=lambda commands: commands.session.jobs.trace(),
                     tip="Load the model and capture its graph")  # fmt: skip
-    yield ActionRow(id="run", text="&Run", menu=menu, shortcut="F6", icon="run", in_toolbar=True, blocked=_no_run,
+    yield ActionRow(id="run", text="&Run", shortcut="F6", icon="run", in_toolbar=True, blocked=_no_run,
                     label=lambda document: "&Run after this" if document.activity.is_working else "&Run",
                     run=lambda commands: commands.session.jobs.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
-    yield ActionRow(id="scan", text="&Scan sensitivity", menu=menu, blocked=_no_start,
-                    run=lambda commands: commands.scan_sensitivity(),
+    yield ActionRow(id="scan", text="&Scan sensitivity", blocked=_no_start, run=Commands.scan_sensitivity,
                     tip="Measure how much compressing each op disturbs the outputs")  # fmt: skip
-    yield ActionRow(id="catch", text="Catch &inputs…", menu=menu, blocked=_no_model,
-                    run=lambda commands: commands.open_catch(),
+    yield ActionRow(id="catch", text="Catch &inputs…", blocked=_no_model, run=Commands.open_catch,
                     tip="Run a script of yours and keep the inputs of its calls as examples")  # fmt: skip
-    yield ActionRow(id="cancel", text="&Cancel", menu=menu, shortcut="Esc", icon="cancel", in_toolbar=True,
-                    blocked=_no_work, run=lambda commands: commands.session.jobs.cancel(),
+    yield ActionRow(id="cancel", text="&Cancel", shortcut="Esc", icon="cancel", in_toolbar=True, blocked=_no_work,
+                    run=lambda commands: commands.session.jobs.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
-    yield ActionRow(id="trace-anew", text="Trace a&new", menu=menu, shortcut="Shift+F5", blocked=_no_start,
-                    starts_group=True, run=lambda commands: commands.session.jobs.trace(anew=True),
+    yield ActionRow(id="trace-anew", text="Trace a&new", shortcut="Shift+F5", blocked=_no_start, starts_group=True,
+                    run=lambda commands: commands.session.jobs.trace(anew=True),
                     tip="Trace although a cached capture fits")  # fmt: skip
-    yield ActionRow(id="compare-methods", text="Compare all capture &methods", menu=menu, blocked=_no_start,
-                    run=lambda commands: commands.compare_methods(),
+    yield ActionRow(id="compare-methods", text="Compare all capture &methods", blocked=_no_start,
+                    run=Commands.compare_methods,
                     tip="Try every capture method, to see which of them work")  # fmt: skip
-    yield ActionRow(id="try-fixes", text="Try fi&xes for every break", menu=menu, blocked=_no_breaks,
-                    run=lambda commands: commands.try_fixes(),
+    yield ActionRow(id="try-fixes", text="Try fi&xes for every break", blocked=_no_breaks, run=Commands.try_fixes,
                     tip="Each fix runs in a copy of your files; your files do not change")  # fmt: skip
-    yield ActionRow(id="trust", text="Trust this &file", menu=menu, icon="shield", starts_group=True,
+    yield ActionRow(id="trust", text="Trust this &file", icon="shield", starts_group=True,
                     blocked=lambda document: "" if document.needs_trust else "No file waits for it",
                     run=lambda commands: commands.session.trust.trust_file(),
                     tip="Its code may run as it is now; after a change you are asked again")  # fmt: skip
-    yield ActionRow(id="trust-folder", text="Trust everything in its f&older", menu=menu, blocked=_no_code,
+    yield ActionRow(id="trust-folder", text="Trust everything in its f&older", blocked=_no_code,
                     run=lambda commands: commands.session.trust.trust_folder(),
                     tip="Also what is changed or added there later")  # fmt: skip
-    yield ActionRow(id="trust-for-now", text="Trust it &until the window closes", menu=menu,
+    yield ActionRow(id="trust-for-now", text="Trust it &until the window closes",
                     blocked=lambda document: "" if document.needs_trust else "No file waits for it",
                     run=lambda commands: commands.session.trust.trust_file(keep=False),
                     tip="As it is now; the next window asks again")  # fmt: skip
-    yield ActionRow(id="withdraw-trust", text="Withdraw trust in this file", menu=menu, blocked=_no_trusted_code,
+    yield ActionRow(id="withdraw-trust", text="Withdraw trust in this file", blocked=_no_trusted_code,
                     run=lambda commands: commands.session.trust.revoke_trust(),
                     tip="Ask again before its code runs; trust in the folder that it lies in ends too")  # fmt: skip
-    yield ActionRow(id="restart-engine", text="Restart the &engine", menu=menu,
+    yield ActionRow(id="restart-engine", text="Restart the &engine",
                     run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
-    yield ActionRow(id="environment", text="&Query the engine's environment", menu=menu,
+    yield ActionRow(id="environment", text="&Query the engine's environment",
                     run=lambda commands: commands.session.jobs.request_environment())  # fmt: skip
 
 
 def _view_rows() -> Iterator[ActionRow]:
-    menu = "&View"
-    yield ActionRow(id="palette", text="&Command palette…", menu=menu, shortcut="Ctrl+K", icon="palette",
+    yield ActionRow(id="palette", text="&Command palette…", shortcut="Ctrl+K", icon="palette",
                     run=lambda commands: commands.palette_asked.emit())  # fmt: skip
-    yield ActionRow(id="show-graph", text="Graph", menu=menu, shortcut="Alt+0", starts_group=True, blocked=_no_model,
+    yield ActionRow(id="show-graph", text="Graph", shortcut="Alt+0", starts_group=True, blocked=_no_model,
                     run=_show_panel("graph"))  # fmt: skip
-    yield ActionRow(id="find", text="&Find ops…", menu=menu, shortcut="Ctrl+F", blocked=_no_graph,
-                    run=lambda commands: commands.find(),
+    yield ActionRow(id="find", text="&Find ops…", shortcut="Ctrl+F", blocked=_no_graph,
+                    run=lambda commands: commands.show_graph("search"),
                     tip="Search the graph by name, operator, module, shape and type")  # fmt: skip
-    yield ActionRow(id="compare-graph", text="Compare with what really &runs", menu=menu, shortcut="Ctrl+D",
-                    blocked=_no_graph, run=lambda commands: commands.toggle_compare(),
+    yield ActionRow(id="compare-graph", text="Compare with what really &runs", shortcut="Ctrl+D", blocked=_no_graph,
+                    run=lambda commands: commands.show_graph("compare"),
                     tip="Show or hide the graph as the selected run executes it")  # fmt: skip
+    yield ActionRow(id="split-graph", text="&Split the graph", shortcut="Ctrl+\\", blocked=_no_graph,
+                    run=lambda commands: commands.show_graph("split"),
+                    tip="Show or hide a second view of the graph, with blocks and place of its own")  # fmt: skip
     for side, name in enumerate(NAMES):
-        yield ActionRow(id=f"pin-{name}", text=f"Pin what is shown as {name}", menu=menu, submenu=_COMPARE,
+        yield ActionRow(id=f"pin-{name}", text=tr("Pin what is shown as {name}", name=name), submenu=_COMPARE,
                         blocked=_no_model, run=_pin_shown(side),
                         tip="The run with these results, or the plan with its capture")  # fmt: skip
-        yield ActionRow(id=f"pin-file-{name}", text=f"Pin a file as {name}…", menu=menu, submenu=_COMPARE,
+        yield ActionRow(id=f"pin-file-{name}", text=tr("Pin a file as {name}…", name=name), submenu=_COMPARE,
                         blocked=_no_model, run=_pin_file(side),
-                        tip="The result.json of a run, or a recipe")  # fmt: skip
-    yield ActionRow(id="difference", text="Show the difference", menu=menu, submenu=_COMPARE, shortcut="Ctrl+Shift+D",
+                        tip="A model, the result.json of a run, or a recipe")  # fmt: skip
+    yield ActionRow(id="difference", text="Show the difference", submenu=_COMPARE, shortcut="Ctrl+Shift+D",
                     blocked=_no_pair, run=lambda commands: commands.session.comparing.toggle(),
                     tip="All panels show what differs between A and B, or the present again")  # fmt: skip
     for row in PANELS:
-        yield ActionRow(id=f"show-{row.id}", text=row.title, menu=menu, submenu=row.group.words,
-                        shortcut=row.shortcut, blocked=_no_model, tip=row.tip, run=_show_panel(row.id))  # fmt: skip
-    yield ActionRow(id="toggle-side", text="Choices beside the graph", menu=menu, shortcut="Ctrl+B", starts_group=True,
-                    blocked=_no_model, run=lambda commands: commands.toggle_area(Area.SIDE))  # fmt: skip
-    yield ActionRow(id="toggle-bottom", text="Findings under the graph", menu=menu, shortcut="Ctrl+J",
-                    blocked=_no_model, run=lambda commands: commands.toggle_area(Area.BOTTOM))  # fmt: skip
-    yield ActionRow(id="fill", text="Fi&ll the window with this panel", menu=menu, shortcut="F11", blocked=_no_model,
+        yield ActionRow(id=f"show-{row.id}", text=row.title, submenu=row.group.words, shortcut=row.shortcut,
+                        blocked=_no_model, tip=row.tip, run=_show_panel(row.id))  # fmt: skip
+    yield ActionRow(id="toggle-side", text="Choices beside the graph", shortcut="Ctrl+B", starts_group=True,
+                    blocked=_no_model, run=lambda commands: commands.workbench().toggle(Area.SIDE))  # fmt: skip
+    yield ActionRow(id="toggle-bottom", text="Findings under the graph", shortcut="Ctrl+J", blocked=_no_model,
+                    run=lambda commands: commands.workbench().toggle(Area.BOTTOM))  # fmt: skip
+    yield ActionRow(id="fill", text="Fi&ll the window with this panel", shortcut="F11", blocked=_no_model,
                     run=lambda commands: commands.fill_asked.emit(),
                     tip="The graph, or the panel with the keyboard, takes all of the window; Esc returns")  # fmt: skip
-    yield ActionRow(id="own-window", text="This panel in a &window of its own", menu=menu, shortcut="Shift+F11",
-                    blocked=_no_model, run=lambda commands: commands.toggle_window(),
+    yield ActionRow(id="own-window", text="This panel in a &window of its own", shortcut="Shift+F11", blocked=_no_model,
+                    run=lambda commands: commands.workbench().toggle_window(),
                     tip="The panel with the keyboard; again, or closing the window, puts it back")  # fmt: skip
-    yield ActionRow(id="reset-places", text="Put all panels &back", menu=menu, blocked=_no_model,
-                    run=lambda commands: commands.reset_places(),
+    yield ActionRow(id="reset-places", text="Put all panels &back", blocked=_no_model,
+                    run=lambda commands: commands.workbench().reset_places(),
                     tip="Dock every panel where it was at first")  # fmt: skip
     for theme in ("system", *THEMES):
-        yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), menu=menu, submenu="&Theme",
+        yield ActionRow(id=f"theme-{theme}", text=theme.replace("-", " ").capitalize(), submenu="&Theme",
                         run=_set_theme(theme))  # fmt: skip
 
 
 def _help_rows() -> Iterator[ActionRow]:
-    menu = "&Help"
-    yield ActionRow(id="help", text="&Help", menu=menu, shortcut="F1", icon="help",
-                    run=lambda commands: commands.open_help())  # fmt: skip
-    yield ActionRow(id="about", text="&About ACE Studio", menu=menu, run=lambda commands: commands.open_about())
+    yield ActionRow(id="help", text="&Help", shortcut="F1", icon="help", run=Commands.open_help)
+    yield ActionRow(id="tour", text="Take the &tour", run=lambda commands: commands.tour_asked.emit(),
+                    tip="Five stops from a model to an artifact, with the example")  # fmt: skip
+    yield ActionRow(id="about", text="&About ACE Studio", run=Commands.open_about)
 
 
-ACTIONS: tuple[ActionRow, ...] = (*_file_rows(), *_edit_rows(), *_engine_rows(), *_view_rows(), *_help_rows())
+_ROWS = (_file_rows, _edit_rows, _engine_rows, _view_rows, _help_rows)
+ACTIONS = tuple(replace(row, menu=menu) for menu, rows in zip(MENUS, _ROWS, strict=True) for row in rows())
 
 
 class Actions:
     """The Qt actions made from the rows, updated as the document changes."""
 
     def __init__(self, window: QWidget, commands: Commands) -> None:
-        """Make all of them; their shortcuts work at once."""
         self._rows = {row.id: row for row in ACTIONS}
         self.by_id: dict[str, QAction] = {}
         for row in ACTIONS:
@@ -287,7 +287,7 @@ class Actions:
 
     def fill_menus(self, bar: QMenuBar, recent: QMenu) -> None:
         """Put every action into its menu."""
-        menus = {title: bar.addMenu(title) for title in MENUS}
+        menus = {title: bar.addMenu(tr(title)) for title in MENUS}
         submenus: dict[str, QMenu] = {}
         for row in ACTIONS:
             menu = menus[row.menu]
@@ -315,7 +315,7 @@ class Actions:
             action = self.by_id[row.id]
             action.setEnabled(not row.blocked(document))
             if row.label is not None:
-                action.setText(row.label(document))
+                action.setText(tr(row.label(document)))
                 action.setIconText(row.text.replace("&", ""))
 
     def restyle(self, colours: Colours) -> None:
@@ -330,6 +330,6 @@ class Actions:
         entries = []
         for row in ACTIONS:
             action = self.by_id[row.id]
-            words = f"{row.submenu or row.menu}: {action.text().rstrip('…')}".replace("&", "")
-            entries.append((words, action, row.blocked(document)))
+            words = f"{row.submenu or tr(row.menu)}: {action.text().rstrip('…')}".replace("&", "")
+            entries.append((words, action, tr(row.blocked(document))))
         return entries

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
+import signal
+import socket
 import sys
 import traceback
 from collections.abc import Sequence
@@ -11,29 +12,28 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QLocale, QThread, QTimer
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QObject, QSocketNotifier, QThread, QTimer
+from PySide6.QtWidgets import QApplication, QWidget
 
 from ace_studio.gui.shell.engine_thread import EngineThread
 from ace_studio.gui.shell.garbage import GarbageTimer
-from ace_studio.gui.shell.interrupts import Interrupts
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import AnyEvent
-from ace_studio.records.places import resource_folder
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.session import Session
-from ace_studio.session.verbs.files import is_one_model
+
+if TYPE_CHECKING:
+    from ace_studio.jobs.client import WorkerClient
 
 ENVIRONMENT_TRIES = 3
-USAGE = "usage: ace-studio [open] [PATH | CODE.py WEIGHTS]"
 
 
 class Preload(QThread):
@@ -51,11 +51,10 @@ class Studio:
     """The parts of a running application, put together."""
 
     def __init__(self, application: QApplication, folders: UserFolders, *, client: WorkerClient | None = None) -> None:
-        """Make all parts; the engine process starts after the window's first paint."""
         self.application = application
         settings = Settings(folders.settings)
         self.engine = EngineThread(
-            client or WorkerClient(settings.interpreter),
+            lambda: client or _client(settings),
             interpreter=lambda: settings.interpreter,
             grace_s=lambda: float(settings.get("cancel_grace_s")),
         )
@@ -107,19 +106,14 @@ class Studio:
         self._garbage.stop()
 
 
-def run_window(arguments: Sequence[str]) -> int:
-    """Open the window and return its exit code when it is closed.
+def _client(settings: Settings) -> WorkerClient:
+    from ace_studio.jobs.client import WorkerClient  # noqa: PLC0415 - not needed for the first picture
 
-    Args:
-        arguments: words after ``ace-studio`` or ``ace-studio open``: nothing, one path, or code and its weights.
-    """
-    paths = [word for word in arguments if not word.startswith("-")]
-    if len(paths) != len(arguments) or not is_one_model(paths):
-        why = "the window takes one model: a file, or Python code and its weights"
-        print(f"{USAGE}\n  why: {why}", file=sys.stderr)  # noqa: T201 - there is no window
-        return 2
-    folders = UserFolders.of_user()
-    application = _application(Settings(folders.settings))
+    return WorkerClient(settings.interpreter, contain=lambda: settings.contain, limits=lambda: settings.limits)
+
+
+def show_window(application: QApplication, folders: UserFolders, paths: Sequence[str]) -> int:
+    """Show the window with a model, or with none, until it is closed; returns the exit code."""
     studio = Studio(application, folders)
     sys.excepthook = partial(_show_mistake, studio)
     _interrupts = Interrupts(application, studio.window)
@@ -133,32 +127,40 @@ def run_window(arguments: Sequence[str]) -> int:
         studio.close()
 
 
-def _application(settings: Settings) -> QApplication:
-    # One way to write numbers everywhere, that of recipes and reports, whatever the desktop's language is.
-    QLocale.setDefault(QLocale.c())
-    existing = QCoreApplication.instance()
-    if isinstance(existing, QApplication):
-        return existing
-    scale = int(settings.get("scale_percent"))
-    if scale != 100:
-        os.environ.setdefault("QT_SCALE_FACTOR", str(scale / 100))
-    application = QApplication(["ace-studio"])
-    application.setApplicationName("ACE Studio")
-    application.setApplicationDisplayName("")
-    application.setDesktopFileName("ace-studio")
-    application.setWindowIcon(QIcon(str(resource_folder() / "icons" / "ace-studio.svg")))
-    return application
-
-
 def _show_mistake(studio: Studio, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Report an exception in a slot: the window shows it, and the traceback goes to the terminal."""
     traceback.print_exception(kind, error, trace)
     if isinstance(error, Exception):
         problem = Problem(
             code=ErrorCode.INTERNAL,
-            what="Something went wrong in the window",
+            what=tr("Something went wrong in the window"),
             why=f"{kind.__name__}: {error}",
-            remedy="You can go on. Please report this with the details",
+            remedy=tr("You can go on. Please report this with the details"),
             details="".join(traceback.format_exception(kind, error, trace)),
         )
         studio.session.report(problem)
+
+
+class Interrupts(QObject):
+    """Closes the window at SIGINT and SIGTERM; the exit code is 128 plus the signal's number, as shells have it.
+
+    Qt's event loop runs no Python between events, so a handler alone would wait for the next one: Python also writes
+    the signal's number into a socket that the loop watches.
+    """
+
+    def __init__(self, application: QApplication, window: QWidget) -> None:
+        super().__init__(window)
+        self._application, self._window = application, window
+        self._reading, self._writing = socket.socketpair()
+        self._reading.setblocking(False)
+        self._writing.setblocking(False)
+        signal.set_wakeup_fd(self._writing.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        self._notifier = QSocketNotifier(self._reading.fileno(), QSocketNotifier.Type.Read, self)
+        self._notifier.activated.connect(self._close)
+
+    def _close(self) -> None:
+        number = self._reading.recv(1)[0]
+        self._window.close()
+        self._application.exit(128 + number)

@@ -6,21 +6,15 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import PurePath
 
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QPushButton,
-    QSizePolicy,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 
-from ace_studio.gui.ops.break_entries import sentence
+from ace_studio.gui.shell.engine_card import PackInstaller
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, button, label, tool_button
+from ace_studio.gui.words.formatting import sentence
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document
 from ace_studio.session.kept.autosave import SavedChoices
@@ -37,23 +31,14 @@ class Bar(QFrame):
         self._theme, self._mood, self._icon = theme, mood, icon
         self.setProperty("bar", mood)
         self._picture = QLabel()
-        self._headline = QLabel()
-        self._headline.setProperty("weight", "strong")
+        self._headline = label("", wrap=False, strong=True)
         self._sentence = ElidedLabel()
         self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self._layout = QHBoxLayout(self)
-        self._layout.setContentsMargins(MARGIN, 6, MARGIN, 6)
-        self._layout.setSpacing(GAP)
-        for part in (self._picture, self._headline, self._sentence):
-            self._layout.addWidget(part)
-        self._layout.setStretch(2, 1)
-        self._close: QToolButton | None = None
-        if closable is not None:
-            self._close = QToolButton()
-            self._close.setAutoRaise(True)
-            self._close.setToolTip("Dismiss")
-            self._close.setAccessibleName("Dismiss")
-            self._close.clicked.connect(lambda _=False: closable())
+        parts = (self._picture, self._headline, self._sentence)
+        self._layout = row(*parts, margin=(MARGIN, 6, MARGIN, 6), stretch=2)
+        self.setLayout(self._layout)
+        self._close = tool_button(tr("Dismiss"), closable) if closable is not None else None
+        if self._close is not None:
             self._layout.addWidget(self._close)
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -61,9 +46,8 @@ class Bar(QFrame):
 
     def add_button(self, text: str, action: Callable[[], object], *, role: str = "") -> QPushButton:
         """A button at the end of the line."""
-        at = self._layout.count() - (1 if self._close else 0)
         made = button(text, action, role=role)
-        self._layout.insertWidget(at, made)
+        self._layout.insertWidget(self._layout.count() - bool(self._close), made)
         return made
 
     def say(self, headline: str, sentence: str = "") -> None:
@@ -84,8 +68,15 @@ class Bar(QFrame):
 class Bars(QWidget):
     """All bars, one row per reason; each decides from the document whether it shows."""
 
-    def __init__(self, session: Session, theme: Theme, *, show_panel: Callable[[str], object]) -> None:
-        """Start without any bar."""
+    def __init__(
+        self,
+        session: Session,
+        theme: Theme,
+        installer: PackInstaller,
+        *,
+        show_panel: Callable[[str], object],
+        install_engine: Callable[[], object],
+    ) -> None:
         super().__init__()
         self._session = session
         self._offered: SavedChoices | None = None
@@ -93,40 +84,41 @@ class Bars(QWidget):
         self._shown_problem: object = None
         self._hidden_stale: object = None
         self.restore = Bar(theme, mood="info", icon="undo", closable=self._forget_restore)
-        self.restore.add_button("Restore", self._restore, role="primary")
+        self.restore.add_button(tr("Restore"), self._restore, role="primary")
         self.problem = Bar(theme, mood="bad", icon="bad", closable=self._dismiss)
-        self._details = self.problem.add_button("Details", lambda: show_panel("problems"))
+        self._details = self.problem.add_button(tr("Details"), lambda: show_panel("problems"))
+        self.install_button = self.problem.add_button(tr("Install the engine…"), install_engine, role="primary")
+        self.install = Bar(theme, mood="info", icon="info")
+        self.install.add_button(tr("Cancel"), installer.requestInterruption)
+        installer.progressed.connect(self._show_install)
+        installer.finished.connect(self.install.hide)
         self.past = Bar(theme, mood="info", icon="clock")
-        self.past.add_button("Back to the present", session.history.leave_past_run, role="primary")
+        self.past.add_button(tr("Back to the present"), session.history.leave_past_run, role="primary")
         self.pins = Bar(theme, mood="info", icon="table")
-        self._difference = self.pins.add_button("Show the difference", session.comparing.toggle, role="primary")
-        self.pins.add_button("Swap", session.comparing.swap)
-        self.pins.add_button("Clear", session.comparing.clear)
+        self._difference = self.pins.add_button(tr("Show the difference"), session.comparing.toggle, role="primary")
+        self.pins.add_button(tr("Swap"), session.comparing.swap)
+        self.pins.add_button(tr("Clear"), session.comparing.clear)
         self.stale = Bar(theme, mood="info", icon="info", closable=self._hide_stale)
-        self.stale.add_button("Run again", session.jobs.run)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        for bar in (self.restore, self.past, self.pins, self.problem, self.stale):
-            layout.addWidget(bar)
+        self.stale.add_button(tr("Run again"), session.jobs.run)
+        self.setLayout(column(self.restore, self.past, self.pins, self.install, self.problem, self.stale, gap=0))
 
     def offer_restore(self) -> None:
         """Offer to restore the unsaved choices of a window that has ended."""
         saved = self._session.files.restorable()
         if saved:
-            self._offer(saved[0], "A window ended with unsaved choices")
+            self._offer(saved[0], tr("A window ended with unsaved choices"))
 
     def offer_return(self) -> None:
         """Offer to restore the unsaved choices of the present model, before another one is opened."""
         self._session.history.leave_past_run()
         unsaved = self._session.files.unsaved()
         if unsaved is not None:
-            self._offer(unsaved, "Choices were left unsaved")
+            self._offer(unsaved, tr("Choices were left unsaved"))
 
     def _offer(self, saved: SavedChoices, headline: str) -> None:
         name = PurePath(saved.recipe_path or saved.recipe.model.source).name
         self._offered = saved
-        self.restore.say(headline, f"Recipe of {name or 'a model'}")
+        self.restore.say(headline, tr("Recipe of {name}", name=name or tr("a model")))
 
     def update_from(self, document: Document) -> None:
         """Show the bars that the document asks for."""
@@ -134,13 +126,16 @@ class Bars(QWidget):
             self.restore.hide()  # they came back by themselves
         if document.past is not None:
             when = datetime.fromisoformat(document.past.date).astimezone()
-            self.past.say(f"Run of {when:%Y-%m-%d %H:%M}", f"{document.past.summary}. Nothing can be changed here")
+            self.past.say(
+                tr("Run of {when:%Y-%m-%d %H:%M}", when=when),
+                tr("{summary}. Nothing can be changed here", summary=document.past.summary),
+            )
         self.past.setVisible(document.past is not None)
         self._update_pins(document)
         self._update_problem(document)
         is_stale = bool(document.runs) and document.is_stale and not document.activity.is_working
         if is_stale and self._hidden_stale is not document.recipe:
-            self.stale.say("The results are from earlier choices", "Run again to measure the new choices")
+            self.stale.say(tr("The results are from earlier choices"), tr("Run again to measure the new choices"))
         else:
             self.stale.hide()
 
@@ -149,24 +144,29 @@ class Bars(QWidget):
             self.pins.hide()
             return
         is_shown = document.comparison is not None
-        self._difference.setText("Back to the present" if is_shown else "Show the difference")
+        self._difference.setText(tr("Back to the present") if is_shown else tr("Show the difference"))
         self._difference.setVisible(all(document.pins))
         sides = [
-            f"{name}: {pin.name if pin else 'nothing yet'}" for name, pin in zip(NAMES, document.pins, strict=True)
+            f"{name}: {pin.name if pin else tr('nothing yet')}" for name, pin in zip(NAMES, document.pins, strict=True)
         ]
-        self.pins.say("A and B" if is_shown else "Pinned", "    ".join(sides))
+        self.pins.say(tr("A and B") if is_shown else tr("Pinned"), "    ".join(sides))
 
     def _update_problem(self, document: Document) -> None:
         shown = [problem for problem in document.problems if is_told(problem)]
         newest = self._shown_problem = shown[-1] if shown else None
-        if newest is None or newest is self._dismissed:
+        is_open, missing = bool(document.recipe.model.source), document.activity.missing_engine
+        if newest is None or newest is self._dismissed or (newest == missing and not is_open):  # the start page says it
             self.problem.hide()
             return
         # Without an open model there is no Problems panel.
-        has_panels = bool(document.recipe.model.source)
-        self._details.setVisible(has_panels)
+        self._details.setVisible(is_open)
+        self.install_button.setVisible(newest == missing)
         everything = " ".join(sentence(part) for part in (newest.why, newest.remedy) if part)
         self.problem.say(newest.what, everything)
+
+    def _show_install(self, step: str, fraction: float) -> None:
+        if self._session.document.recipe.model.source:  # else the start page shows it
+            self.install.say(tr("Installing the engine"), f"{step}: {fraction:.0%}")
 
     def _dismiss(self) -> None:
         self._dismissed = self._shown_problem

@@ -10,12 +10,12 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
-from ace_studio.gui.shell.panel_table import Area
+from ace_studio.gui.shell.engine_card import PackInstaller
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.records.errors import AceError
+from ace_studio.records.errors import ErrorCode
 from ace_studio.records.places import example_recipe
-from ace_studio.records.recipes.plan import Precision
-from ace_studio.session.document import DiskChange
+from ace_studio.session.document import DiskChange, EngineState
 from ace_studio.session.session import Session
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Commands(QObject):
     about_to_open = Signal()
     """Another model is about to be opened."""
     palette_asked = Signal()
+    tour_asked = Signal()
     fill_asked = Signal()
     """One panel shall take the whole window, or leave it again."""
 
@@ -40,8 +41,10 @@ class Commands(QObject):
         """``workbench`` brings the panels to the front and returns them; it makes them at its first call."""
         super().__init__(window)
         self.session = session
-        self._window, self._theme, self._workbench = window, theme, workbench
+        self._window, self._theme, self.workbench = window, theme, workbench
         self._disk_change_asked: DiskChange | None = None
+        self.installer = PackInstaller(self)
+        self.installer.finished.connect(self._engine_installed)
 
     def close(self) -> None:
         """Close the window."""
@@ -50,22 +53,15 @@ class Commands(QObject):
     def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
         """Bring a panel to the front; does nothing while no model is open."""
         if self.session.document.recipe.model.source:
-            self._workbench().show_panel(panel_id, focus=focus)
-
-    def toggle_area(self, place: Area) -> None:
-        """Hide or show the panels of one area."""
-        self._workbench().toggle(place)
-
-    def toggle_window(self) -> None:
-        """Give the panel with the keyboard a window of its own, or put it back."""
-        self._workbench().toggle_window()
-
-    def reset_places(self) -> None:
-        """Dock every panel where it was at first."""
-        self._workbench().reset_places()
+            self.workbench().show_panel(panel_id, focus=focus)
 
     def open_path(self, *paths: str) -> None:
-        """Open a model file or a recipe, or code with its weights."""
+        """Open a model file or a recipe, or code with its weights; install an engine pack."""
+        from ace_studio.jobs.engine_packs import pack_name  # noqa: PLC0415 - not needed for the first picture
+
+        if len(paths) == 1 and pack_name(Path(paths[0])):
+            self.install_engine(Path(paths[0]))
+            return
         self.about_to_open.emit()
         self.session.files.open_paths(paths)
         self.check_disk()
@@ -86,18 +82,18 @@ class Commands(QObject):
     def export_artifact(self) -> None:
         """Ask for a name, and save the artifact of the selected run, or of the best one."""
         self.show_panel("results")
-        self._workbench().panel("results").export()
+        self.workbench().panel("results").export()
 
     def open_dialog(self) -> None:
         """Ask for a file and open it."""
         folder = self.session.document.folder or str(Path.home())
-        paths, _ = QFileDialog.getOpenFileNames(self._window, "Open a model or a recipe", folder, FILE_FILTER)
+        paths, _ = QFileDialog.getOpenFileNames(self._window, tr("Open a model or a recipe"), folder, FILE_FILTER)
         if paths:
             self.open_path(*paths)
 
     def open_folder(self) -> None:
         """Ask for a folder, such as one of Hugging Face, and open it."""
-        path = QFileDialog.getExistingDirectory(self._window, "Open a model folder", self.session.document.folder)
+        path = QFileDialog.getExistingDirectory(self._window, tr("Open a model folder"), self.session.document.folder)
         if path:
             self.open_path(path)
 
@@ -142,7 +138,7 @@ class Commands(QObject):
         """Ask for a name and save the recipe there."""
         document = self.session.document
         name = document.recipe_path or str(Path(document.folder) / f"{Path(document.title).stem or 'recipe'}.toml")
-        path, _ = QFileDialog.getSaveFileName(self._window, "Save the recipe", name, "Recipes (*.toml)")
+        path, _ = QFileDialog.getSaveFileName(self._window, tr("Save the recipe"), name, tr("Recipes (*.toml)"))
         if not path:
             return False
         return self.session.files.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
@@ -152,39 +148,28 @@ class Commands(QObject):
         document = self.session.document
         name = str(Path(document.folder) / f"{Path(document.title).stem or 'graph'}.svg")
         kinds = "Pictures (*.svg *.pdf *.png)"
-        path, _ = QFileDialog.getSaveFileName(self._window, "Save the graph as a picture", name, kinds)
+        path, _ = QFileDialog.getSaveFileName(self._window, tr("Save the graph as a picture"), name, kinds)
         if path:
-            try:
-                self._workbench().save_graph(Path(path))
-            except AceError as error:
-                self.session.report(error.problem)
-
-    def toggle_compare(self) -> None:
-        """Open or close the second view of the graph."""
-        self.show_panel("graph")
-        self._workbench().toggle_compare()
+            with self.session.reporting():
+                self.workbench().panel("graph").save(Path(path))
 
     def pin_file(self, side: int) -> None:
-        """Ask for a result file or a recipe, and pin it as A (0) or B (1)."""
-        kinds = "Results and recipes (*.json *.toml)"
-        path, _ = QFileDialog.getOpenFileName(self._window, "Pin a file", self.session.document.folder, kinds)
+        """Ask for a model, a result file or a recipe, and pin it as A (0) or B (1)."""
+        kinds = f"{FILE_FILTER};;{tr('Results and recipes (*.json *.toml)')}"
+        path, _ = QFileDialog.getOpenFileName(self._window, tr("Pin a file"), self.session.document.folder, kinds)
         if path:
             self.session.comparing.pin_file(side, path)
 
-    def find(self) -> None:
-        """Show the graph with the keyboard in its search field."""
+    def show_graph(self, part_id: str) -> None:
+        """Show the graph, and go to a part of it or toggle one, as `GraphPanel.show_part` says."""
         self.show_panel("graph")
-        self._workbench().panel("graph").show_part("search")
+        self.workbench().panel("graph").show_part(part_id)
 
     def scan_sensitivity(self) -> None:
         """Scan the sensitivity, and show the chart of it."""
         self.session.jobs.scan_sensitivity()
-        self.show_chart("sensitivity")
-
-    def show_chart(self, chart_id: str) -> None:
-        """Bring a chart to the front."""
         self.show_panel("charts")
-        self._workbench().show_chart(chart_id)
+        self.workbench().panel("charts").show_part("sensitivity")
 
     def compare_methods(self) -> None:
         """Trace with every capture method, and show how each ends."""
@@ -195,10 +180,6 @@ class Commands(QObject):
         """Try fixes for every break, and show the results."""
         self.session.jobs.try_fixes()
         self.show_panel("breaks")
-
-    def set_precision_of_selection(self, precision: Precision | None) -> None:
-        """Set the precision of the selected ops; None leaves it to the plan."""
-        self.session.plan.set_precision_of_ops(self.session.document.selection.op_ids, precision)
 
     def open_context_menu(self) -> None:
         """Open the menu of what has the keyboard. On Linux, Qt does it for the menu key only."""
@@ -213,6 +194,34 @@ class Commands(QObject):
         from ace_studio.gui.dialogs.settings import SettingsDialog  # noqa: PLC0415 - loaded when it is needed
 
         self._show_dialog(SettingsDialog(self.session, self._theme, self._window))
+
+    def install_engine(self, file: Path | None = None) -> None:
+        """Install an engine pack from a file, or ask for the file first."""
+        if file is None:
+            import platformdirs  # noqa: PLC0415 - loaded when it is needed
+
+            folder, kinds = platformdirs.user_downloads_dir(), tr("Engine packs (*.tar.gz)")
+            path, _ = QFileDialog.getOpenFileName(self._window, tr("Install an engine pack"), folder, kinds)
+            file = Path(path) if path else None
+        if file is not None:
+            self.installer.install(file)
+
+    def _engine_installed(self) -> None:
+        """Start the engine that was just installed, unless another one does its work."""
+        problem, session = self.installer.problem, self.session
+        if problem is not None:
+            if problem.code is not ErrorCode.CANCELLED:
+                session.report(problem)
+        elif session.document.activity.state is EngineState.LOST or (
+            not session.settings.get("interpreter") and not session.document.activity.is_working
+        ):
+            session.set_setting("interpreter", "")
+
+    def choose_python(self) -> None:
+        """Ask for the Python of the engine."""
+        path, _ = QFileDialog.getOpenFileName(self._window, tr("Choose a Python that has torch"))
+        if path:
+            self.session.set_setting("interpreter", path)
 
     def open_catch(self) -> None:
         """Show the dialog that catches inputs."""

@@ -6,13 +6,17 @@ the main thread does not have.
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import AnyRequest, ModelCaptured
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from ace_studio.jobs.client import WorkerClient
 
 
 class _Events(QThread):
@@ -20,32 +24,18 @@ class _Events(QThread):
 
     received = Signal(object)
 
-    def __init__(self, client: WorkerClient, parent: QObject) -> None:
-        super().__init__(parent)
+    def follow(self, client: Future[WorkerClient]) -> None:
+        """Start the thread."""
         self._client = client
+        self.start()
 
     def run(self) -> None:
         from ace_studio.gui.ops.facts import prepare  # noqa: PLC0415 - not needed for the first picture
 
-        for event in self._client.events():
+        for event in self._client.result().events():
             if isinstance(event, ModelCaptured):
                 prepare(event.graph)  # here nobody waits for it
             self.received.emit(event)
-
-
-class _Commands(QThread):
-    """Calls the client, one call after the other, off the main thread."""
-
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-
-    def put(self, call: Callable[[], None] | None) -> None:
-        self._calls.put(call)
-
-    def run(self) -> None:
-        while (call := self._calls.get()) is not None:
-            call()
 
 
 class EngineThread(QObject):
@@ -56,65 +46,67 @@ class EngineThread(QObject):
 
     def __init__(
         self,
-        client: WorkerClient,
+        make_client: Callable[[], WorkerClient],
         *,
         interpreter: Callable[[], str] = str,
         grace_s: Callable[[], float] = lambda: 3.0,
         parent: QObject | None = None,
     ) -> None:
-        """Start the threads, not yet the process.
+        """Nothing is started yet.
 
         Args:
-            client: the engine process.
+            make_client: called by `start`, off the main thread: the client's modules take a while to import.
             interpreter: asked at every restart which Python to use; empty for the one that is set.
             grace_s: asked at every cancel how long a job may take to stop by itself.
             parent: owner of this object.
         """
         super().__init__(parent)
-        self._client = client
+        self._make_client = make_client
         self._interpreter = interpreter
         self._grace_s = grace_s
-        self._events = _Events(client, self)
-        self._commands = _Commands(self)
+        self._events = _Events(self)
+        self._commands: ThreadPoolExecutor | None = None
+        """None before `start` and after `close`."""
         # A signal of a thread that arrives at an object of the main thread is queued: it waits for the event loop.
         self._events.received.connect(self.received)
-        self._events.start()
-        self._commands.start()
-        self._is_closed = False
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the engine, once it has been started."""
-        return self._client.pid
 
     def start(self) -> None:
-        """Start the process and return at once."""
-        self._commands.put(self._client.start)
+        """Start the threads and the process, and return at once."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - not needed for the first picture
+
+        self._commands = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ace-commands")
+        self._client = self._commands.submit(self._make_client)
+        self._events.follow(self._client)
+        self._call(lambda client: client.start())
 
     def send(self, request: AnyRequest) -> None:
         """Send a request."""
-        self._commands.put(lambda: self._client.send(request))
+        self._call(lambda client: client.send(request))
 
     def cancel(self, job: str) -> None:
         """Ask the job to stop, then end the process. Without a job, end a process that is starting."""
-        if not job:
-            self._commands.put(self._client.kill)
-            return
         grace_s = self._grace_s()
-        self._commands.put(lambda: self._client.cancel(job, grace_s=grace_s))
+        self._call(lambda client: client.cancel(job, grace_s=grace_s) if job else client.kill())
 
     def restart(self) -> None:
         """Start a new process, ending the old one."""
         interpreter = self._interpreter()
-        self._commands.put(lambda: self._client.restart(interpreter))
+        self._call(lambda client: client.restart(interpreter))
+
+    def _call(self, call: Callable[[WorkerClient], object]) -> None:
+        """Call the client, one call after the other, off the main thread; what it raises is logged.
+
+        Nothing is called before `start` and after `close`: signals of the settings may come at any time.
+        """
+        if self._commands is not None:
+            self._commands.submit(lambda: call(self._client.result())).add_done_callback(lambda done: done.result())
 
     def close(self) -> None:
         """End the process and the threads, and wait for them."""
-        if self._is_closed:
+        if self._commands is None:
             return
-        self._is_closed = True
         self._events.received.disconnect(self.received)
-        self._commands.put(self._client.close)
-        self._commands.put(None)
-        self._commands.wait()
+        self._call(lambda client: client.close())
+        commands, self._commands = self._commands, None
+        commands.shutdown()
         self._events.wait()

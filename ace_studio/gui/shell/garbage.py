@@ -18,7 +18,6 @@ class GarbageTimer(QObject):
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
-        """Switch automatic collection off and start the timer."""
         super().__init__(parent)
         gc.disable()
         self._timer = QTimer(self, interval=INTERVAL_MS)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QButtonGroup, QFrame, QToolButton, QVBoxLayout
+from PySide6.QtWidgets import QButtonGroup, QFrame, QToolButton
 
 from ace_studio.gui.shell.panel_table import PANELS, PanelGroup
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import column
 from ace_studio.session.document import Document
 
 _ICONS = {
@@ -29,14 +31,12 @@ class GroupBar(QFrame):
     """A `PanelGroup` that was clicked."""
 
     def __init__(self, theme: Theme) -> None:
-        """One button per group."""
         super().__init__()
         self.setProperty("role", "groups")
-        self.setAccessibleName("Groups of panels")
+        self.setAccessibleName(tr("Groups of panels"))
         self._exclusive = QButtonGroup(self)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 4, 0, 4)
-        layout.setSpacing(0)
+        layout = column(margin=(0, 4, 0, 4), gap=0)
+        self.setLayout(layout)
         self.buttons: dict[PanelGroup, QToolButton] = {}
         for group in PanelGroup:
             made = self.buttons[group] = QToolButton()

@@ -17,26 +17,21 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShortcut,
 )
-from PySide6.QtWidgets import (
-    QMainWindow,
-    QMenu,
-    QStackedWidget,
-    QToolBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QToolBar
 
 from ace_studio.gui.shell.actions import Actions
 from ace_studio.gui.shell.bars import Bars
 from ace_studio.gui.shell.commands import Commands
+from ace_studio.gui.shell.engine_card import EngineCard
 from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.shell.start_page import StartPage
 from ace_studio.gui.shell.status_line import StatusLine
 from ace_studio.gui.shell.steps import StepLine
-from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import FieldUndo
 from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
+from ace_studio.gui.widgets.layouts import box, column
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
 from ace_studio.records.errors import AceError
 from ace_studio.session.document import Document, JobKind, Part
@@ -53,7 +48,6 @@ class MainWindow(QMainWindow):
     """The main window. It passes changes of the document to its parts."""
 
     def __init__(self, session: Session, theme: Theme, *, on_first_paint: Callable[[], object] = lambda: None) -> None:
-        """Build what is seen first; the workbench is made when a model is opened."""
         super().__init__()
         self.session = session
         self.theme = theme
@@ -69,23 +63,33 @@ class MainWindow(QMainWindow):
         self._history_timer.timeout.connect(session.history.retry)
         self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)
         self.actions_ = Actions(self, commands)
-        self.bars = Bars(session, theme, show_panel=commands.show_panel)
+        self.bars = Bars(
+            session, theme, commands.installer, show_panel=commands.show_panel, install_engine=commands.install_engine
+        )
         trust = ("trust", "trust-folder", "trust-for-now", "withdraw-trust")
         self.step_line = StepLine(commands.step_actions(), {"trust": [self.actions_.by_id[each] for each in trust]})
+        self.engine_card = EngineCard(
+            commands.installer, install_pack=commands.install_engine, choose_python=commands.choose_python
+        )
         self.start_page = StartPage(
-            session, theme, open_dialog=commands.open_dialog, open_example=commands.open_example
+            session,
+            theme,
+            open_dialog=commands.open_dialog,
+            open_example=commands.open_example,
+            start_tour=self._start_tour,
+            engine_card=self.engine_card,
         )
         self.status_line = StatusLine(session, theme)
         self._pages = QStackedWidget()
         commands.about_to_open.connect(self.bars.offer_return)
         commands.palette_asked.connect(self._open_palette)
+        commands.tour_asked.connect(self._start_tour)
         commands.fill_asked.connect(self._toggle_fill)
-        self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._toggle_fill)
-        self._escape.setEnabled(False)
+        self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._toggle_fill, enabled=False)
         self._assemble()
         FieldUndo(theme.application, self)
-        theme.changed.connect(self._restyle)
-        self._restyle(theme.colours)
+        theme.changed.connect(self.actions_.restyle)
+        self.actions_.restyle(theme.colours)
         session.subscribe(self._document_changed)
         self.resize(QSize(1280, 800).boundedTo(self.screen().availableSize()))
         restore_geometry(self, session.settings, "geometry")
@@ -95,25 +99,17 @@ class MainWindow(QMainWindow):
     def _assemble(self) -> None:
         self.setAcceptDrops(True)
         self.setMinimumSize(480, 320)
-        self._recent_menu = QMenu("Open &recent", self)
+        self._recent_menu = QMenu(tr("Open &recent"), self)
         self._recent_menu.aboutToShow.connect(self._fill_recent)
         self.actions_.fill_menus(self.menuBar(), self._recent_menu)
-        self.toolbar = QToolBar("Toolbar")
+        self.toolbar = QToolBar(tr("Toolbar"), movable=False)
         self.toolbar.setObjectName("toolbar")
-        self.toolbar.setMovable(False)
         self.toolbar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.actions_.fill_toolbar(self.toolbar)
         self.addToolBar(self.toolbar)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-        middle = QWidget()
-        layout = QVBoxLayout(middle)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.step_line)
-        layout.addWidget(self.bars)
-        layout.addWidget(self._pages, 1)
         self._pages.addWidget(self.start_page)
-        self.setCentralWidget(middle)
+        self.setCentralWidget(box(column(self.step_line, self.bars, self._pages, gap=0, stretch=2)))
         self.statusBar().setSizeGripEnabled(False)
         self.statusBar().addWidget(self.status_line, 1)
 
@@ -126,7 +122,6 @@ class MainWindow(QMainWindow):
             self._refresh_timer.start()
 
     def _refresh(self) -> None:
-        """Show what changed since the last time."""
         document, parts = self.session.document, self._pending
         self._pending = frozenset()
         self.setWindowTitle(f"{document.title}[*] – ACE Studio" if document.title else "ACE Studio")
@@ -139,6 +134,7 @@ class MainWindow(QMainWindow):
             self._history_timer.start() if document.history_waits else self._history_timer.stop()
         if Part.SETTINGS in parts:
             self.theme.choose(str(self.session.settings.get("theme")))
+        self.engine_card.update_from(document)
         self.start_page.refresh(document, parts)
         if document.recipe.model.source:
             self._bring_workbench().refresh(document, parts)
@@ -180,6 +176,16 @@ class MainWindow(QMainWindow):
 
         CommandPalette(self.actions_.palette_entries(self.session.document), self).open()
 
+    def _start_tour(self) -> None:
+        from ace_studio.gui.shell.tour import Tour  # noqa: PLC0415 - loaded when it is needed
+
+        if not self.session.document.recipe.model.source:
+            self.commands.open_example()
+            self._refresh()
+        for earlier in self.findChildren(Tour):
+            earlier.close()
+        Tour(self).go(0)
+
     def _toggle_fill(self) -> None:
         """Let one panel take the whole window, or give the others their places back."""
         is_filled = self.workbench.toggle_fill()
@@ -195,12 +201,9 @@ class MainWindow(QMainWindow):
         for path in self.session.settings.recent_files:
             self._recent_menu.addAction(path).triggered.connect(lambda _=False, to=path: self.commands.open_path(to))
         if self._recent_menu.isEmpty():
-            self._recent_menu.addAction("Nothing yet").setEnabled(False)
+            self._recent_menu.addAction(tr("Nothing yet")).setEnabled(False)
 
     # --- look and life ---
-
-    def _restyle(self, colours: Colours) -> None:
-        self.actions_.restyle(colours)
 
     def focusNextPrevChild(self, next: bool) -> bool:  # noqa: N802 - Qt's name
         """Tab goes through the window as one reads it."""
@@ -251,11 +254,13 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the layout. Unsaved choices are remembered already, and offered at the next start."""
+        self.commands.installer.close()
         keep_geometry(self, self.session.settings, "geometry")
         if self._workbench is not None:
             with suppress(AceError):  # the layout is not worth a message while the window closes
                 self.session.settings.remember("layout", self.workbench.save_layout())
             self.workbench.hide_windows()
+        self.session.close()
         super().closeEvent(event)
 
 

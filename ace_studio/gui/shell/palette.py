@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QFrame, QLineEdit, QListWidget, QListWidgetItem, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QWidget
+
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.widgets.small import text_field
 
 _SHOWN = 12
 _MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown})
@@ -18,22 +22,17 @@ class CommandPalette(QFrame):
     def __init__(self, commands: Sequence[tuple[str, QAction, str]], parent: QWidget) -> None:
         """List these commands: words, action, and why it cannot be done now."""
         super().__init__(parent)
-        self.setAccessibleName("Command palette")
+        self.setAccessibleName(tr("Command palette"))
         self.setProperty("role", "palette")
         self._commands = commands
-        self.field = QLineEdit()
-        self.field.setPlaceholderText("What do you want to do?")
-        self.field.setAccessibleName("Command")
+        self.field = text_field(tr("Command"), tr("What do you want to do?"))
         self.field.setClearButtonEnabled(True)
         self.list = QListWidget()
-        self.list.setAccessibleName("Commands")
+        self.list.setAccessibleName(tr("Commands"))
         self.list.setUniformItemSizes(True)
         self.list.setFrameShape(QFrame.Shape.NoFrame)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 8, 8, 8)
-        layout.addWidget(self.field)
-        layout.addWidget(self.list)
+        self.setLayout(column(self.field, self.list, margin=8, gap=6))
         self.field.textChanged.connect(self._filter)
         self.field.returnPressed.connect(self._do)
         self.field.installEventFilter(self)

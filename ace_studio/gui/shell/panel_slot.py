@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.shell.panel_table import PanelRow
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.document import Document, Part
@@ -31,7 +33,6 @@ class PanelSlot(QWidget):
     """Another model is about to be opened."""
 
     def __init__(self, row: PanelRow, session: Session, theme: Theme) -> None:
-        """Keep the place; nothing is imported yet."""
         super().__init__()
         self.row = row
         self.panel: Panel | None = None
@@ -41,8 +42,13 @@ class PanelSlot(QWidget):
         self._theme = theme
         self._stale: frozenset[Part] = frozenset()
         self._fault = ""
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout = column()
+        self.setLayout(self._layout)
+        theme.changed.connect(self._restyled)
+
+    def _restyled(self, *_: object) -> None:
+        """What is not seen now is drawn in the new colours when it is seen again."""
+        self._stale = frozenset(Part)
 
     def refresh(self, document: Document, parts: frozenset[Part]) -> None:
         """Show the changes, now or when the panel is seen again."""
@@ -81,9 +87,9 @@ class PanelSlot(QWidget):
         except Exception as error:  # noqa: BLE001 - the top of the window: behind it is only Qt, which would abort
             problem = Problem(
                 code=ErrorCode.INTERNAL,
-                what=f"The panel {self.row.title} could not show this",
+                what=tr("The panel {title} could not show this", title=self.row.title),
                 why=f"{type(error).__name__}: {error}",
-                remedy="The rest of the window still works. Please report this with the details",
+                remedy=tr("The rest of the window still works. Please report this with the details"),
                 details=traceback.format_exc(),
             )
             if problem.why != self._fault:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 
+from ace_studio.gui.style.language import tr, translate_fields
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.session.document import Document
@@ -27,12 +28,16 @@ class Area(StrEnum):
     @property
     def place(self) -> str:
         """Where it lies, in words."""
-        return {Area.SIDE: "Left of the graph", Area.BOTTOM: "Under the graph", Area.RIGHT: "Right of the graph"}[self]
+        return {
+            Area.SIDE: tr("Left of the graph"),
+            Area.BOTTOM: tr("Under the graph"),
+            Area.RIGHT: tr("Right of the graph"),
+        }[self]
 
     @property
     def words(self) -> str:
         """What is found there."""
-        return {Area.SIDE: "Choices", Area.BOTTOM: "Findings", Area.RIGHT: "Panels at the right"}[self]
+        return {Area.SIDE: tr("Choices"), Area.BOTTOM: tr("Findings"), Area.RIGHT: tr("Panels at the right")}[self]
 
 
 class PanelGroup(StrEnum):
@@ -47,17 +52,17 @@ class PanelGroup(StrEnum):
     @property
     def short(self) -> str:
         """The word on its button."""
-        return self.value.capitalize()
+        return tr(self.value.capitalize())
 
     @property
     def words(self) -> str:
         """Its name in menus."""
         return {
-            PanelGroup.MODEL: "Model and inputs",
-            PanelGroup.GRAPH: "Graph and source",
-            PanelGroup.PLAN: "Plan",
-            PanelGroup.RESULTS: "Run and results",
-            PanelGroup.HISTORY: "History and code",
+            PanelGroup.MODEL: tr("Model and inputs"),
+            PanelGroup.GRAPH: tr("Graph and source"),
+            PanelGroup.PLAN: tr("Plan"),
+            PanelGroup.RESULTS: tr("Run and results"),
+            PanelGroup.HISTORY: tr("History and code"),
         }[self]
 
 
@@ -77,6 +82,9 @@ class PanelRow:
     shortcut: str = ""
     count: _Count | None = None
     """A number for the tab; 0 is not shown."""
+
+    def __post_init__(self) -> None:
+        translate_fields(self, "title", "tip")
 
     def words(self, document: Document) -> str:
         """What its tab says: the title, with its number."""

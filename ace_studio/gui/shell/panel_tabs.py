@@ -12,7 +12,9 @@ from ace_studio.gui.shell.panel_slot import PanelSlot
 from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.small import short_lived_menu
 from ace_studio.session.document import Document
 
 _DRAG_PX = 16
@@ -28,25 +30,25 @@ class PanelTabs(QTabWidget):
     """Id of a panel whose tab is outside of the tabs, where the mouse is on the screen, and whether it was released."""
 
     def __init__(self, area: Area, theme: Theme) -> None:
-        """Start without tabs."""
-        super().__init__()
+        super().__init__(documentMode=True)
         self.area = area
         self._fronts: dict[PanelGroup, PanelSlot] = {}
         """The panel of each group that was last in front."""
         self._pressed: PanelSlot | None = None
         self._is_out = False
-        self.setDocumentMode(True)
         self.setAccessibleName(area.words)
         bar = self.tabBar()
-        bar.setAccessibleName(f"{area.words}: panels")
+        bar.setAccessibleName(tr("{words}: panels", words=area.words))
         bar.setExpanding(False)
         bar.setUsesScrollButtons(True)
         bar.setDrawBase(False)
         bar.installEventFilter(self)
         self.places = QToolButton(autoRaise=True, popupMode=QToolButton.ToolButtonPopupMode.InstantPopup)
         self.places.setProperty("role", "menu")
-        self.places.setAccessibleName(f"{area.words}: move the panel")
-        self.places.setToolTip("Show this panel in a window of its own, or elsewhere. A tab can also be dragged out")
+        self.places.setAccessibleName(tr("{words}: move the panel", words=area.words))
+        self.places.setToolTip(
+            tr("Show this panel in a window of its own, or elsewhere. A tab can also be dragged out")
+        )
         menu = QMenu(self.places)
         menu.aboutToShow.connect(lambda: self._fill_menu(menu, self.currentIndex()))
         self.places.setMenu(menu)
@@ -104,7 +106,7 @@ class PanelTabs(QTabWidget):
     def _fill_menu(self, menu: QMenu, at: int) -> None:
         menu.clear()
         for area in (None, *Area):
-            words = area.place if area is not None else "In a window of its own"
+            words = area.place if area is not None else tr("In a window of its own")
             action = menu.addAction(words, partial(self.move_wanted.emit, self.slots_here()[at].row.id, area))
             action.setEnabled(area is not self.area)
 
@@ -115,8 +117,7 @@ class PanelTabs(QTabWidget):
             is_key = event.reason() is QContextMenuEvent.Reason.Keyboard
             at = self.currentIndex() if is_key else bar.tabAt(event.pos())
             if at >= 0:
-                menu = QMenu(self)
-                menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+                menu = short_lived_menu(self)
                 self._fill_menu(menu, at)
                 menu.popup(event.globalPos())
         elif watched is bar and isinstance(event, QMouseEvent):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.shell.panel_slot import PanelSlot
+from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
 
 
@@ -20,15 +21,12 @@ class PanelWindow(QWidget):
     """Id of the panel, which is to be put back."""
 
     def __init__(self, slot: PanelSlot, parent: QWidget) -> None:
-        """Take the panel in."""
         flags = Qt.WindowType.Tool | Qt.WindowType.WindowMaximizeButtonHint | Qt.WindowType.WindowCloseButtonHint
         super().__init__(parent, flags)
         self.slot = slot
         self.setProperty("role", "surface")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(slot)
+        self.setLayout(column(slot))
         slot.show()
 
     def show_title(self, of_what: str) -> None:

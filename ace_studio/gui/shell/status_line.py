@@ -5,24 +5,28 @@ from __future__ import annotations
 import time
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button
+from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, ProgressBar, button
 from ace_studio.gui.words.formatting import seconds_text
 from ace_studio.session.document import Activity, Document, EngineState, JobKind
 from ace_studio.session.session import Session
 
+TOLD_AFTER_S = 120.0
+"""Seconds without progress after which the line says that the job still works."""
 _STATE_WORDS: dict[EngineState, str] = {
-    EngineState.STARTING: "Starting the engine",
+    EngineState.STARTING: tr("Starting the engine"),
     EngineState.IDLE: "Ready",
     EngineState.BUSY: "Working",
     EngineState.CANCELLING: "Stopping",
-    EngineState.LOST: "The engine is not running",
+    EngineState.LOST: tr("The engine is not running"),
 }
 _VERB_WORDS: dict[JobKind, str] = {
-    JobKind.INSPECT: "Looking at the file",
-    JobKind.ENVIRONMENT: "Querying the engine",
+    JobKind.INSPECT: tr("Looking at the file"),
+    JobKind.ENVIRONMENT: tr("Querying the engine"),
 }
 
 
@@ -38,40 +42,34 @@ class StatusLine(QWidget):
     """One line at the bottom of the window."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start idle."""
         super().__init__()
         self._session = session
         self._theme = theme
-        self._activity = Activity()
+        self._activity, self._since_s = Activity(), time.monotonic()
         self._dot = QLabel("●")
         self._what = ElidedLabel()
-        self._bar = QProgressBar()
-        self._bar.setTextVisible(False)
+        self._bar = ProgressBar(tr("Progress"))
         self._bar.setFixedWidth(160)
-        self._bar.setAccessibleName("Progress")
         self._elapsed = QLabel()
-        self.cancel_button = button("Cancel (Esc)", session.jobs.cancel)
-        self.restart_button = button("Start it again", session.jobs.restart_engine)
+        self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
+        self.restart_button = button(tr("Start it again"), session.jobs.restart_engine)
         self._about = QLabel()
         for each in (self.cancel_button, self.restart_button):
             each.setStyleSheet("padding: 1px 10px")
         # A fixed height, so that nothing moves when the buttons appear.
         self.setFixedHeight(self.cancel_button.sizeHint().height() + 4)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(GAP, 2, GAP, 2)
-        layout.setSpacing(GAP)
-        for part in (self._dot, self._what, self._bar, self._elapsed, self.cancel_button, self.restart_button):
-            layout.addWidget(part)
-        layout.addWidget(self._about)
-        layout.setStretch(1, 1)
         self._about.setProperty("role", "dim")
+        parts = (self._elapsed, self.cancel_button, self.restart_button, self._about)
+        self.setLayout(row(self._dot, self._what, self._bar, *parts, margin=(GAP, 2, GAP, 2), stretch=1))
         self._tick = QTimer(self, interval=200)
         self._tick.timeout.connect(self._show_elapsed)
         theme.changed.connect(lambda _: self._show_dot())
 
     def update_from(self, document: Document) -> None:
         """Show the activity."""
-        activity = self._activity = document.activity
+        activity = document.activity
+        if activity != self._activity:
+            self._activity, self._since_s = activity, time.monotonic()
         self._what.setText(activity_text(activity))
         working = activity.is_working and activity.state in {EngineState.BUSY, EngineState.CANCELLING}
         self._bar.setVisible(working)
@@ -80,10 +78,7 @@ class StatusLine(QWidget):
         self.cancel_button.setEnabled(activity.state is not EngineState.CANCELLING)
         self.restart_button.setVisible(activity.state is EngineState.LOST)
         if working:
-            is_known = activity.fraction is not None
-            self._bar.setRange(0, 1000 if is_known else 0)
-            if activity.fraction is not None:
-                self._bar.setValue(round(1000 * activity.fraction))
+            self._bar.show_fraction(activity.fraction)
             self._show_elapsed()
             self._tick.start()
         else:
@@ -92,7 +87,11 @@ class StatusLine(QWidget):
         self._show_dot()
 
     def _show_elapsed(self) -> None:
-        self._elapsed.setText(seconds_text(time.monotonic() - self._activity.started_s))
+        now_s = time.monotonic()
+        self._elapsed.setText(seconds_text(now_s - self._activity.started_s))
+        if (quiet_s := now_s - self._since_s) > TOLD_AFTER_S and self._activity.state is EngineState.BUSY:
+            words = tr("still working, nothing new for {minutes:.0f} min: wait or cancel").format(minutes=quiet_s / 60)
+            self._what.setText(f"{activity_text(self._activity)}: {words}")
 
     def _show_dot(self) -> None:
         colours = self._theme.colours

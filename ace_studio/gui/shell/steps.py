@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton
+from PySide6.QtWidgets import QFrame, QLabel, QMenu, QSizePolicy, QToolButton
 
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import row
 from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, set_role
+from ace_studio.gui.words.steps import NextStep, StepState, steps_of
 from ace_studio.session.document import Document
-from ace_studio.session.steps import NextStep, StepState, steps_of
 
 _MARKS = {StepState.DONE: "✓ ", StepState.WORKING: "… "}
 _WIDE_PX = 760
@@ -29,18 +31,16 @@ class StepLine(QFrame):
         """
         super().__init__()
         self.setProperty("role", "steps")
-        self.setAccessibleName("Steps from the model to the artifact")
+        self.setAccessibleName(tr("Steps from the model to the artifact"))
         self._steps: tuple[NextStep, ...] = ()
         self._actions = actions
         self.buttons: dict[str, QToolButton] = {}
         self._arrows: list[QLabel] = []
-        self._layout = QHBoxLayout(self)
-        self._layout.setContentsMargins(MARGIN, 4, MARGIN, 4)
-        self._layout.setSpacing(2)
+        self._layout = row(margin=(MARGIN, 4, MARGIN, 4), gap=2)
+        self.setLayout(self._layout)
         for step, action in actions.items():
             self._add(step, action, (menus or {}).get(step, ()))
-        self._sentence = ElidedLabel()
-        self._sentence.setProperty("role", "dim")
+        self._sentence = ElidedLabel(role="dim")
         self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._layout.addSpacing(MARGIN)
         self._layout.addWidget(self._sentence, 1)
@@ -55,8 +55,7 @@ class StepLine(QFrame):
         made = QToolButton()
         made.clicked.connect(lambda _=False: action())
         if others:
-            menu = QMenu(made)
-            menu.setToolTipsVisible(True)
+            menu = QMenu(made, toolTipsVisible=True)
             menu.addActions(others)
             made.setMenu(menu)
             made.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
@@ -80,7 +79,7 @@ class StepLine(QFrame):
     def _show(self, made: QToolButton, step: NextStep) -> None:
         made.setEnabled(step.state is not StepState.BLOCKED)
         made.setToolTip(step.why)
-        made.setAccessibleName(f"{step.title}: {step.state}. {step.why}")
+        made.setAccessibleName(f"{step.title}: {tr(step.state)}. {step.why}")
         set_role(made, "primary" if step.state is StepState.NEXT else "fold")
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name

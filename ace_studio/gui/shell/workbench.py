@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QRubberBand, QSplitter, QWidget
+from PySide6.QtWidgets import QApplication, QRubberBand, QSplitter, QWidget
 
 from ace_studio.gui.shell.group_bar import GroupBar
 from ace_studio.gui.shell.panel_slot import PanelSlot
@@ -15,6 +14,7 @@ from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelRow
 from ace_studio.gui.shell.panel_tabs import PanelTabs
 from ace_studio.gui.shell.panel_window import PanelWindow
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
 from ace_studio.session.document import Document, Part
@@ -26,14 +26,9 @@ CHOICES = ("model", "plan", "shapes", "advice")
 """Panels that change choices: grey while a past run is looked at."""
 
 _GRAPH = PanelRow(
-    id="graph",
-    title="Graph",
-    group=PanelGroup.GRAPH,
-    place=Area.SIDE,
-    module="graph",
-    panel_class="GraphPanel",
+    id="graph", title="Graph", group=PanelGroup.GRAPH, place=Area.SIDE, module="graph", panel_class="GraphPanel",
     tip="The captured graph",
-)
+)  # fmt: skip
 
 
 class Workbench(QWidget):
@@ -43,15 +38,14 @@ class Workbench(QWidget):
     """Another model is about to be opened."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Make the places of all panels, and the panels that are seen first."""
         super().__init__()
         self._session = session
-        self._slots: dict[str, PanelSlot] = {row.id: PanelSlot(row, session, theme) for row in (*PANELS, _GRAPH)}
+        self._slots: dict[str, PanelSlot] = {each.id: PanelSlot(each, session, theme) for each in (*PANELS, _GRAPH)}
         for slot in self._slots.values():
             slot.failed.connect(session.report)
             slot.panel_wanted.connect(self.show_panel)
             slot.about_to_open.connect(self.about_to_open)
-        self._homes: dict[str, Area] = {row.id: row.place for row in PANELS}
+        self._homes: dict[str, Area] = {each.id: each.place for each in PANELS}
         """The area of each panel; one in a window of its own goes back there."""
         self._windows: dict[str, PanelWindow] = {}
         self._groups = GroupBar(theme)
@@ -72,9 +66,9 @@ class Workbench(QWidget):
 
     def _tab_widget(self, area: Area, theme: Theme) -> PanelTabs:
         tabs = PanelTabs(area, theme)
-        for row in PANELS:
-            if row.place is area:
-                tabs.add(self._slots[row.id])
+        for each in PANELS:
+            if each.place is area:
+                tabs.add(self._slots[each.id])
         tabs.show_group(PanelGroup.MODEL)
         tabs.move_wanted.connect(self.move_panel)
         tabs.dragged.connect(self._drag)
@@ -103,11 +97,7 @@ class Workbench(QWidget):
             else:  # both and the graph fit a window of 512 pixels
                 tabs.setMinimumWidth(190 if area is Area.SIDE else 120)
         self._slots["graph"].setMinimumSize(160, 90)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self._groups)
-        layout.addWidget(self._columns, 1)
+        self.setLayout(row(self._groups, self._columns, gap=0, stretch=1))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Set the first sizes of the areas; a restored layout stays."""
@@ -163,18 +153,6 @@ class Workbench(QWidget):
     def panel(self, panel_id: str) -> Panel:
         """A panel by its id; it is made at the first call."""
         return self._slots[panel_id].build()
-
-    def save_graph(self, path: Path) -> None:
-        """Save the graph as it is shown. Raises: AceError if the ending is unknown or the file cannot be written."""
-        self.panel("graph").save(path)
-
-    def toggle_compare(self) -> None:
-        """Open or close the second view of the graph."""
-        self.panel("graph").toggle_compare()
-
-    def show_chart(self, chart_id: str) -> None:
-        """Choose a chart of the charts panel."""
-        self.panel("charts").show_part(chart_id)
 
     def show_panel(self, panel_id: str, *, focus: bool = False) -> None:
         """Bring a panel to the front."""
@@ -281,9 +259,9 @@ class Workbench(QWidget):
 
     def reset_places(self) -> None:
         """Dock every panel where it was at first, and show all areas."""
-        for row in PANELS:
-            if row.id in self._windows or self._homes[row.id] is not row.place:
-                self.move_panel(row.id, row.place)
+        for each in PANELS:
+            if each.id in self._windows or self._homes[each.id] is not each.place:
+                self.move_panel(each.id, each.place)
         for area in (Area.SIDE, Area.BOTTOM):
             self._tabs[area].show()
 
@@ -320,7 +298,7 @@ class Workbench(QWidget):
             self.toggle_fill()
         state = {area.value: self.current(area) for area in Area}
         state |= {f"{area}-shown": "yes" if self.is_shown(area) else "" for area in Area}
-        state |= {f"place-{row.id}": home for row in PANELS if (home := self._homes[row.id]) is not row.place}
+        state |= {f"place-{each.id}": home for each in PANELS if (home := self._homes[each.id]) is not each.place}
         for panel_id, window in self._windows.items():
             state[f"window-{panel_id}"] = _text(window.saveGeometry())
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
@@ -329,14 +307,14 @@ class Workbench(QWidget):
 
     def restore_layout(self, state: Mapping[str, object]) -> None:
         """Restore the result of `save_layout`; invalid entries are ignored. Windows come to a screen that is there."""
-        for row in PANELS:
-            place = state.get(f"place-{row.id}", row.place)
-            if place in list(Area) and (place != self._homes[row.id] or row.id in self._windows):
-                self.move_panel(row.id, Area(str(place)))
-            geometry = state.get(f"window-{row.id}")
+        for each in PANELS:
+            place = state.get(f"place-{each.id}", each.place)
+            if place in list(Area) and (place != self._homes[each.id] or each.id in self._windows):
+                self.move_panel(each.id, Area(str(place)))
+            geometry = state.get(f"window-{each.id}")
             if isinstance(geometry, str):
-                self.move_panel(row.id, None)
-                self._windows[row.id].restoreGeometry(_bytes(geometry))
+                self.move_panel(each.id, None)
+                self._windows[each.id].restoreGeometry(_bytes(geometry))
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
             text = state.get(name)
             if isinstance(text, str):

@@ -36,6 +36,7 @@ _STROKES: dict[str, str] = {
     "shield": "M12 3l7.5 3v5.5c0 4.5-3 7.8-7.5 9.5-4.5-1.7-7.5-5-7.5-9.5V6z",
     "export": "M12 15V4 M7.5 8.5L12 4l4.5 4.5 M4 14v6h16v-6",
     "chart": "M4 4v16h16 M8 16v-4 M12.5 16V8 M17 16v-6",
+    "bookmark": "M7 4h10v16l-5-4-5 4z",
     "window": "M4 9h11v11H4z M9 9V4h11v11h-5",
     "table": "M4 5h16v14H4z M4 10h16 M4 14.5h16 M10 10v9",
 }
@@ -50,18 +51,20 @@ class _StrokeEngine(QIconEngine):
 
     def __init__(self, name: str, colour: str, faded: str) -> None:
         super().__init__()
-        self._name, self._colours = name, (colour, faded)
-        self._renderers = [
-            QSvgRenderer(QByteArray(_SVG.format(path=_STROKES[name], colour=each).encode())) for each in self._colours
-        ]
+        self._name, self._stroke, self._colours = name, _STROKES[name], (colour, faded)
+        self._renderers: dict[str, QSvgRenderer] = {}
+        """By colour; made when it is first painted, because most icons are in menus that nobody opens."""
 
     def clone(self) -> QIconEngine:
         return _StrokeEngine(self._name, *self._colours)
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
         del state
-        renderer = self._renderers[mode == QIcon.Mode.Disabled]
-        renderer.render(painter, QRectF(rect))
+        colour = self._colours[mode == QIcon.Mode.Disabled]
+        if colour not in self._renderers:
+            svg = _SVG.format(path=self._stroke, colour=colour)
+            self._renderers[colour] = QSvgRenderer(QByteArray(svg.encode()))
+        self._renderers[colour].render(painter, QRectF(rect))
 
     def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
         pixmap = QPixmap(size)

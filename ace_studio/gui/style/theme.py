@@ -17,7 +17,6 @@ class Theme(QObject):
     """The new `Colours`."""
 
     def __init__(self, application: QApplication, name: str = "system") -> None:
-        """Apply the theme to the application."""
         super().__init__(application)
         self.application = application
         self._name = name

@@ -7,25 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QColor,
-    QHelpEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPolygonF,
-    QResizeEvent,
-    QSyntaxHighlighter,
-    QTextCharFormat,
-    QTextCursor,
-    QTextDocument,
-)
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.widgets.small import tip_text
+from ace_studio.records.errors import visible
 
 _TOKENS = re.compile(
     r"""(?P<comment>\#[^\n]*)
@@ -74,20 +63,20 @@ class Badge:
     is_break: bool = True
 
 
-class _PythonColours(QSyntaxHighlighter):
+class _PythonColours(QtGui.QSyntaxHighlighter):
     """Colours Python. The view finds the spans, since Qt asks line by line and strings span lines."""
 
-    def __init__(self, document: QTextDocument, colours: Colours) -> None:
+    def __init__(self, document: QtGui.QTextDocument, colours: Colours) -> None:
         super().__init__(document)
-        self.formats: dict[str, QTextCharFormat] = {}
+        self.formats: dict[str, QtGui.QTextCharFormat] = {}
         self.spans: dict[int, list[tuple[int, int, str]]] = {}
         self.set_colours(colours)
 
     def set_colours(self, colours: Colours) -> None:
         wanted = {"comment": colours.text_dim, "string": colours.good, "number": colours.warn, "word": colours.accent}
         for kind, colour in wanted.items():
-            form = QTextCharFormat()
-            form.setForeground(QColor(colour))
+            form = QtGui.QTextCharFormat()
+            form.setForeground(QtGui.QColor(colour))
             self.formats[kind] = form
 
     def highlightBlock(self, text: str) -> None:  # noqa: N802 - Qt's name
@@ -105,15 +94,14 @@ class CodeView(QPlainTextEdit):
     """1-based number of a line, after a click on its badge."""
 
     def __init__(self, theme: Theme) -> None:
-        """Start empty."""
-        super().__init__()
+        super().__init__(readOnly=True)
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.path = ""
         self._theme = theme
         self._marks: Mapping[int, int] = {}
         self._badges: Mapping[int, Badge] = {}
         self._gutter = _Gutter(self)
         self._python = _PythonColours(self.document(), theme.colours)
-        self.setReadOnly(True)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
@@ -133,7 +121,7 @@ class CodeView(QPlainTextEdit):
         self.path = path
         self._marks, self._badges = {}, {}
         self._python.spans = coloured_spans(text)
-        self.setPlainText(text)
+        self.setPlainText(visible(text))
         self._make_room()
 
     def set_marks(self, marks: Mapping[int, int]) -> None:
@@ -160,7 +148,7 @@ class CodeView(QPlainTextEdit):
         """Bring a line into view, and the cursor onto it."""
         block = self.document().findBlockByNumber(line - 1)
         if block.isValid():
-            self.setTextCursor(QTextCursor(block))
+            self.setTextCursor(QtGui.QTextCursor(block))
             first = self.firstVisibleBlock().blockNumber() + 1
             shown = self.viewport().height() // max(1, self.fontMetrics().lineSpacing())
             if not first + 1 <= line <= first + shown - 2:
@@ -175,10 +163,10 @@ class CodeView(QPlainTextEdit):
     def _badge_size(self) -> int:
         return max(16, self.fontMetrics().height())
 
-    def paint_gutter(self, painter: QPainter, area: QRect) -> None:
+    def paint_gutter(self, painter: QtGui.QPainter, area: QRect) -> None:
         """Line numbers, and a bar with a count at marked lines."""
         colours = self._theme.colours
-        painter.fillRect(area, QColor(colours.raised))
+        painter.fillRect(area, QtGui.QColor(colours.raised))
         painter.setFont(self.font())
         block = self.firstVisibleBlock()
         top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
@@ -189,43 +177,43 @@ class CodeView(QPlainTextEdit):
             bottom = top + self.blockBoundingRect(block).height()
             count = self._marks.get(line, 0)
             if count:
-                painter.fillRect(QRect(width - 4, round(top), 4, round(bottom - top)), QColor(colours.accent))
-                painter.setPen(QColor(colours.accent))
+                painter.fillRect(QRect(width - 4, round(top), 4, round(bottom - top)), QtGui.QColor(colours.accent))
+                painter.setPen(QtGui.QColor(colours.accent))
                 painter.drawText(QRect(4, round(top), 40, height), Qt.AlignmentFlag.AlignLeft, str(count))
             badge = self._badges.get(line)
-            painter.setPen(QColor(colours.text if count or badge else colours.text_dim))
+            painter.setPen(QtGui.QColor(colours.text if count or badge else colours.text_dim))
             right = width - 10 - (self._badge_size() + 6 if self._badges else 0)
             painter.drawText(QRect(0, round(top), right, height), Qt.AlignmentFlag.AlignRight, str(line))
             if badge is not None:
                 self._paint_badge(painter, badge, QPointF(right + 6, (top + bottom) / 2))
             block, top = block.next(), bottom
 
-    def _paint_badge(self, painter: QPainter, badge: Badge, place: QPointF) -> None:
+    def _paint_badge(self, painter: QtGui.QPainter, badge: Badge, place: QPointF) -> None:
         """Draw a diamond for a break, a triangle for a problem."""
         colours, size = self._theme.colours, float(self._badge_size())
         middle, half = QPointF(place.x() + size / 2, place.y()), size / 2
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QtGui.QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(colours.warn if badge.is_break else colours.bad))
+        painter.setBrush(QtGui.QColor(colours.warn if badge.is_break else colours.bad))
         corners = ((0, -1), (1, 0), (0, 1), (-1, 0)) if badge.is_break else ((0, -1), (1, 0.85), (-1, 0.85))
-        painter.drawPolygon(QPolygonF([middle + QPointF(x * half, y * half) for x, y in corners]))
+        painter.drawPolygon(QtGui.QPolygonF([middle + QPointF(x * half, y * half) for x, y in corners]))
         font = painter.font()
         font.setPixelSize(round(size * (0.56 if len(badge.text) < 3 else 0.42)))
         font.setBold(True)
         painter.setFont(font)
-        painter.setPen(QColor(colours.window))
+        painter.setPen(QtGui.QColor(colours.window))
         box = QRectF(place.x(), place.y() - half + (0 if badge.is_break else size * 0.1), size, size)
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, badge.text)
         painter.restore()
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseReleaseEvent(self, event: QtGui.QMouseEvent) -> None:  # noqa: N802 - Qt's name
         """A click without a drag chooses the line."""
         super().mouseReleaseEvent(event)
         if event.button() is Qt.MouseButton.LeftButton and not self.textCursor().hasSelection():
             self.line_clicked.emit(self.cursorForPosition(event.position().toPoint()).blockNumber() + 1)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+    def keyPressEvent(self, event: QtGui.QKeyEvent) -> None:  # noqa: N802 - Qt's name
         """Enter chooses the line of the cursor."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.line_clicked.emit(self.textCursor().blockNumber() + 1)
@@ -234,20 +222,20 @@ class CodeView(QPlainTextEdit):
 
     def viewportEvent(self, event: QEvent) -> bool:  # noqa: N802 - Qt's name
         """Show the tooltip of a badge."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+        if isinstance(event, QtGui.QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             self.show_tip(event)
             return True
         return super().viewportEvent(event)
 
-    def show_tip(self, event: QHelpEvent) -> None:
+    def show_tip(self, event: QtGui.QHelpEvent) -> None:
         """Show the tooltip of the line under the pointer, if it has a badge."""
         badge = self._badges.get(self.line_at(event.pos().y()))
         if badge is None:
             QToolTip.hideText()
         else:
-            QToolTip.showText(event.globalPos(), badge.tip, self)
+            QToolTip.showText(event.globalPos(), tip_text(badge.tip), self)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+    def resizeEvent(self, event: QtGui.QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the numbers at the left."""
         super().resizeEvent(event)
         self._make_room()
@@ -273,18 +261,18 @@ class _Gutter(QWidget):
     def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
         return QSize(self._view.gutter_width(), 0)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+    def mouseReleaseEvent(self, event: QtGui.QMouseEvent) -> None:  # noqa: N802 - Qt's name
         line = self._view.line_at(round(event.position().y()))
         if event.button() is Qt.MouseButton.LeftButton:
             (self._view.badge_clicked if line in self._view.badges else self._view.line_clicked).emit(line)
 
     def event(self, event: QEvent) -> bool:
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+        if isinstance(event, QtGui.QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             self._view.show_tip(event)
             return True
         return super().event(event)
 
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
-        painter = QPainter(self)
+    def paintEvent(self, event: QtGui.QPaintEvent) -> None:  # noqa: N802 - Qt's name
+        painter = QtGui.QPainter(self)
         self._view.paint_gutter(painter, event.rect())
         painter.end()

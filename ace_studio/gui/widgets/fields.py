@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent, QValidator, QWheelEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QLineEdit, QSpinBox, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QLineEdit, QSizePolicy, QSpinBox, QWidget
 
 
 class _WheelScrolls:
@@ -14,17 +17,31 @@ class _WheelScrolls:
     """
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: N802 - Qt's name
-        """Pass the wheel on."""
         event.ignore()
 
 
 class ComboBox(_WheelScrolls, QComboBox):
     """A combo box. On Linux screen readers name it by the label whose buddy it is, so it brings one along."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        """Start empty."""
+    def __init__(
+        self,
+        name: str = "",
+        options: Iterable[tuple[str, str]] = (),
+        *,
+        chosen: Callable[[], object] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        """Offer the options, each a text and a value; ``chosen`` is called when the user chose one.
+
+        ``name`` is for screen readers.
+        """
         super().__init__(parent)
+        self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        for text, value in options:
+            self.addItem(text, value)
+        if chosen is not None:
+            self.activated.connect(lambda _: chosen())
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Put a label that nobody sees beside it, unless one that is seen is there."""
@@ -35,23 +52,44 @@ class ComboBox(_WheelScrolls, QComboBox):
             QLabel(self.accessibleName(), parent).setBuddy(self)
 
 
-class WholeBox(_WheelScrolls, QSpinBox):
-    """A whole number."""
+class NameBox(ComboBox):
+    """A name that is typed, or chosen from those that are offered."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        """Start at 0."""
-        super().__init__(parent)
+    def __init__(self, name: str, choose: Callable[[str], object]) -> None:
+        super().__init__(name)
+        self.line = QLineEdit()
+        self.setLineEdit(self.line)
+        self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.activated.connect(lambda at: choose(str(self.itemData(at) or "")))
+        self.line.editingFinished.connect(lambda: choose(self._typed()))
+
+    def _typed(self) -> str:
+        """Words typed by hand count as the name itself, unless they are those of an offered row."""
+        text = self.currentText().strip()
+        at = self.findText(text)
+        return str(self.itemData(at) or "") if at >= 0 else text.removesuffix("()")
+
+
+class WholeBox(_WheelScrolls, QSpinBox):
+    """A whole number; ``properties`` are those of Qt's field, by name."""
+
+    def __init__(self, low: int = 0, high: int = 99, **properties: Any) -> None:
+        super().__init__(**properties)
+        self.setRange(low, high)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.lineEdit().setTextMargins(5, 0, 0, 0)  # the stylesheet cannot keep the text off the border
 
 
 class DecimalBox(_WheelScrolls, QDoubleSpinBox):
     """A number with decimals. It shows a point, as recipes do, and takes a typed comma for one."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        """Start at 0."""
-        super().__init__(parent)
+    def __init__(self, low: float = 0.0, high: float = 99.99, **properties: Any) -> None:
+        super().__init__(**properties)
+        self.setRange(low, high)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.lineEdit().setTextMargins(5, 0, 0, 0)
 
     def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
@@ -66,7 +104,6 @@ class FieldUndo(QObject):
     """
 
     def __init__(self, application: QApplication, parent: QObject) -> None:
-        """Follow the keyboard from field to field."""
         super().__init__(parent)
         application.focusChanged.connect(self._follow)
 

@@ -10,7 +10,6 @@ class Flow(QLayout):
     """Left to right, then down."""
 
     def __init__(self, *widgets: QWidget, gap: int = 6) -> None:
-        """Take the widgets in order."""
         super().__init__()
         self._items: list[QLayoutItem] = []
         self._gap = gap

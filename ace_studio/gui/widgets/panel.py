@@ -7,11 +7,14 @@ from typing import ClassVar
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.small import FilterField
+from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.widgets.small import EmptyState, FilterField
+from ace_studio.records.by_identity import are_same
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -31,15 +34,24 @@ class Panel(QWidget):
     """A gesture in this panel is about to open another model."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build the widgets; the first `update_from` follows at once."""
         super().__init__()
         self.session = session
         self.theme = theme
+        self._drawn: tuple[object, ...] = ()
+        """What `has_changed` was asked about last."""
         self.setAccessibleName(self.title)
         self.setProperty("role", "surface")
         self.setProperty("help", f"window#{self.title.lower()}")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         theme.changed.connect(self.restyle)
+
+    def show_pages(self, icon: str, content: QWidget, *, above: QLayout | None = None) -> None:
+        """Lay the panel out: ``content``, or where there is none an empty state with an icon, and a line above."""
+        self._empty = EmptyState(icon, self.theme)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(content)
+        self.setLayout(column(*([above] if above is not None else ()), self._pages, gap=0))
 
     @property
     def colours(self) -> Colours:
@@ -59,8 +71,8 @@ class Panel(QWidget):
         """Open a file or a folder with the desktop's program; where it has none, copy the path and say so."""
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(path)):
             QGuiApplication.clipboard().setText(path)
-            what, why = "Nothing on this desktop opens it", f"No program is registered for {path}"
-            remedy = "The path is on the clipboard now; paste it into a terminal or a file manager"
+            what, why = tr("Nothing on this desktop opens it"), tr("No program is registered for {path}", path=path)
+            remedy = tr("The path is on the clipboard now; paste it into a terminal or a file manager")
             self.session.report(Problem(code=ErrorCode.NOT_INSTALLED, what=what, why=why, remedy=remedy))
 
     def save(self, path: Path) -> None:
@@ -71,13 +83,17 @@ class Panel(QWidget):
         """Save the artifact that is shown. Only the results have one."""
         raise NotImplementedError
 
-    def toggle_compare(self) -> None:
-        """Open or close a second view beside the first. Only the graph has one."""
-        raise NotImplementedError
-
     def show_part(self, part_id: str) -> None:
         """Bring one of several parts to the front. Only panels with parts can."""
         raise NotImplementedError
 
-    def restyle(self, colours: Colours) -> None:
-        """Use another theme. Only panels that paint by themselves need this."""
+    def has_changed(self, *wanted: object) -> bool:
+        """Whether these records are others than those of the last call, after which they were drawn."""
+        before, self._drawn = self._drawn, wanted
+        return not are_same(before, wanted)
+
+    def restyle(self, _colours: Colours) -> None:
+        """Use another theme: draw again what is seen. What is not is drawn when it is seen."""
+        self._drawn = ()
+        if self.isVisible():
+            self.update_from(self.session.document)

@@ -27,7 +27,6 @@ class RowSelection(QItemSelectionModel):
     """After a gesture changed it."""
 
     def __init__(self, model: ColumnsModel) -> None:
-        """Start with nothing."""
         super().__init__(model)
         self._columns = model
         self._before = self.flags = np.zeros(model.total, dtype=bool)
@@ -93,7 +92,6 @@ class RowsTable(QTableView):
     """A table whose selection is a `RowSelection`."""
 
     def __init__(self, model: ColumnsModel, parent: QWidget | None = None) -> None:
-        """Show the model."""
         super().__init__(parent)
         self.setModel(model)
         self.chosen = RowSelection(model)

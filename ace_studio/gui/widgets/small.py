@@ -2,115 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 
-from PySide6.QtCore import QObject, QPoint, QSignalBlocker, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractScrollArea,
-    QComboBox,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLayout,
-    QLineEdit,
-    QMenu,
-    QPushButton,
-    QScrollArea,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6 import QtWidgets
+from PySide6.QtCore import QObject, QPoint, QSignalBlocker, QSize, QTimer, Signal
+from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QResizeEvent, QShortcut, Qt
 
+from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.sizes import GAP, MARGIN
+from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.widgets.layouts import clear_layout, column, row
+from ace_studio.records.errors import visible
 
 
-def label(text: str, role: str = "", *, wrap: bool = True) -> QLabel:
+def label(text: str, role: str = "", *, wrap: bool = True, strong: bool = False) -> QtWidgets.QLabel:
     """A plain-text label; ``role`` is one of the stylesheet's (dim, title, heading, good, warn, bad)."""
-    made = QLabel(text)
-    made.setTextFormat(Qt.TextFormat.PlainText)
-    made.setWordWrap(wrap)
-    made.setIndent(0)
+    made = QtWidgets.QLabel(visible(text), textFormat=Qt.TextFormat.PlainText, wordWrap=wrap, indent=0)
     made.setProperty("role", role)
+    if strong:
+        made.setProperty("weight", "strong")
     return made
 
 
-def set_role(widget: QWidget, role: str) -> None:
+def show_words(shown: QtWidgets.QLabel, text: str) -> None:
+    """Show a text in a label; without a text the label is hidden."""
+    shown.setText(text)
+    shown.setVisible(bool(text))
+
+
+def tip_text(text: str) -> str:
+    """A tooltip that quotes what comes from outside: Qt takes a tooltip that looks like HTML for HTML."""
+    shown = visible(text)
+    return f"<span style='white-space:pre-wrap'>{escape(shown)}</span>" if Qt.mightBeRichText(shown) else shown
+
+
+def set_role(widget: QtWidgets.QWidget, role: str) -> None:
     """Change the role of a widget, and apply the stylesheet again."""
-    if widget.property("role") != role:
-        widget.setProperty("role", role)
+    set_property(widget, "role", role)
+
+
+def set_property(widget: QtWidgets.QWidget, name: str, value: str) -> None:
+    """Change a property that the stylesheet asks for, and apply it again."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
         widget.style().unpolish(widget)
         widget.style().polish(widget)
 
 
-def button(text: str, action: Callable[[], object], *, role: str = "", tip: str = "") -> QPushButton:
+def button(text: str, action: Callable[[], object], *, role: str = "", tip: str = "") -> QtWidgets.QPushButton:
     """A push button."""
-    made = QPushButton(text)
+    made = QtWidgets.QPushButton(text)
     made.setProperty("role", role)
     made.setToolTip(tip)
     made.clicked.connect(lambda *_: action())
     return made
 
 
-def column(*items: QWidget | QLayout | None, margin: int = 0, gap: int = GAP) -> QVBoxLayout:
-    """Items below each other; None is a stretch."""
-    layout = QVBoxLayout()
-    _fill(layout, items, margin, gap)
-    return layout
+def allow(made: QtWidgets.QAbstractButton, why_not: str, tip: str) -> None:
+    """Enable a button, with its tip; or disable it, with the reason in place of that."""
+    made.setEnabled(not why_not)
+    made.setToolTip(why_not or tip)
 
 
-def row(*items: QWidget | QLayout | None, margin: int = 0, gap: int = GAP) -> QHBoxLayout:
-    """Items beside each other; None is a stretch."""
-    layout = QHBoxLayout()
-    _fill(layout, items, margin, gap)
-    return layout
-
-
-def _fill(layout: QVBoxLayout | QHBoxLayout, items: Iterable[QWidget | QLayout | None], margin: int, gap: int) -> None:
-    layout.setContentsMargins(margin, margin, margin, margin)
-    layout.setSpacing(gap)
-    for item in items:
-        if item is None:
-            layout.addStretch(1)
-        elif isinstance(item, QWidget):
-            layout.addWidget(item)
-        else:
-            layout.addLayout(item)
-
-
-def fit_screen(window: QWidget, width: int, height: int) -> None:
+def fit_screen(window: QtWidgets.QWidget, width: int, height: int) -> None:
     """Resize a window to this size, or to what its screen has room for beside its frame."""
     room = window.screen().availableSize()
     window.resize(min(width, room.width() - 16), min(height, room.height() - 48))
 
 
-def clear_layout(layout: QLayout) -> None:
-    """Remove all items and delete the widgets."""
-    while (item := layout.takeAt(0)) is not None:
-        old = item.widget()
-        if old is not None:
-            old.hide()
-            old.deleteLater()
-
-
-def rule() -> QFrame:
+def rule() -> QtWidgets.QFrame:
     """A hairline between groups."""
-    line = QFrame()
+    line = QtWidgets.QFrame()
     line.setProperty("role", "rule")
     line.setFixedHeight(1)
     return line
-
-
-def scrolling(content: QWidget) -> QScrollArea:
-    """Wrap a widget in a scroll area."""
-    area = QScrollArea()
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    area.setWidgetResizable(True)
-    content.setProperty("role", "surface")
-    area.setWidget(content)
-    return area
 
 
 @contextmanager
@@ -124,7 +92,7 @@ def quiet(*widgets: QObject) -> Iterator[None]:
             blocker.unblock()
 
 
-def fill_combo(combo: QComboBox, options: Sequence[tuple[str, str]], chosen: str) -> None:
+def fill_combo(combo: QtWidgets.QComboBox, options: Sequence[tuple[str, str]], chosen: str) -> None:
     """Offer (text, value) pairs and choose a value without a signal. A value that is not offered is added."""
     offered = [*options] if any(value == chosen for _, value in options) else [*options, (chosen, chosen)]
     with quiet(combo):
@@ -135,42 +103,106 @@ def fill_combo(combo: QComboBox, options: Sequence[tuple[str, str]], chosen: str
         combo.setCurrentIndex(next(at for at, (_, value) in enumerate(offered) if value == chosen))
 
 
-def pop_up(menu: QMenu, view: QAbstractScrollArea, place: QPoint) -> None:
-    """Open a menu at a place of a view's contents, unless it is empty."""
-    if not menu.isEmpty():
-        menu.popup(view.viewport().mapToGlobal(place))
+def on_key(
+    widget: QtWidgets.QWidget, keys: QKeySequence.StandardKey | str, act: Callable[[], object], *, inside: bool = False
+) -> None:
+    """Let a key do something while a widget has the keyboard, or with ``inside`` a widget in it."""
+    where = Qt.ShortcutContext.WidgetWithChildrenShortcut if inside else Qt.ShortcutContext.WidgetShortcut
+    QShortcut(QKeySequence(keys), widget, context=where).activated.connect(act)
 
 
-class FilterField(QLineEdit):
-    """A field to type a filter into. `settled` follows when the typing pauses."""
+def offer_menu(view: QtWidgets.QAbstractScrollArea, make: Callable[[QPoint], QtWidgets.QMenu | None]) -> None:
+    """Open a context menu that is made for a place of a view's contents, unless it is empty."""
+
+    def pop_up(place: QPoint) -> None:
+        menu = make(place)
+        if menu is not None and not menu.isEmpty():
+            menu.popup(view.viewport().mapToGlobal(place))
+
+    view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+    view.customContextMenuRequested.connect(pop_up)
+
+
+def short_lived_menu(parent: QtWidgets.QWidget) -> QtWidgets.QMenu:
+    """An empty menu that deletes itself when it is closed."""
+    menu = QtWidgets.QMenu(parent)
+    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    return menu
+
+
+def selectable(text: QtWidgets.QLabel) -> QtWidgets.QLabel:
+    """A label whose text can be selected with the mouse."""
+    text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return text
+
+
+def plain_text(name: str, text: str = "") -> QtWidgets.QPlainTextEdit:
+    """Read-only text in the font of code; ``name`` is for screen readers."""
+    made = QtWidgets.QPlainTextEdit(text, readOnly=True)
+    made.setFont(monospace())
+    made.setAccessibleName(name)
+    return made
+
+
+def text_field(name: str, hint: str) -> QtWidgets.QLineEdit:
+    """A field for one line; ``name`` is for screen readers, ``hint`` shows while it is empty."""
+    made = QtWidgets.QLineEdit(placeholderText=hint)
+    made.setAccessibleName(name)
+    return made
+
+
+def tool_button(name: str, action: Callable[[], object], *, tip: str = "", text: str = "") -> QtWidgets.QToolButton:
+    """A flat button for an icon or a sign; ``name`` is for screen readers, and the tooltip without a ``tip``."""
+    made = QtWidgets.QToolButton(autoRaise=True)
+    made.setText(text)
+    made.setAccessibleName(name)
+    made.setToolTip(tip or name)
+    made.clicked.connect(lambda *_: action())
+    return made
+
+
+class ProgressBar(QtWidgets.QProgressBar):
+    """The progress of a job, without words."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(textVisible=False)
+        self.setAccessibleName(name)
+
+    def show_fraction(self, fraction: float | None) -> None:
+        """Show a fraction; None is a job that does not say how far it is."""
+        self.setRange(0, 0 if fraction is None else 1000)
+        if fraction is not None:
+            self.setValue(round(1000 * fraction))
+
+
+class FilterField(QtWidgets.QLineEdit):
+    """A field to type a filter into, made like `text_field`. `settled` follows when the typing pauses."""
 
     settled = Signal()
 
     def __init__(self, name: str, hint: str) -> None:
-        """``name`` is for screen readers; ``hint`` shows while the field is empty."""
-        super().__init__()
-        self.setPlaceholderText(hint)
-        self.setClearButtonEnabled(True)
+        super().__init__(placeholderText=hint, clearButtonEnabled=True)
         self.setAccessibleName(name)
         later = QTimer(self, singleShot=True, interval=80)
         later.timeout.connect(self.settled)
         self.textChanged.connect(lambda _: later.start())
 
 
-class ElidedLabel(QLabel):
+class ElidedLabel(QtWidgets.QLabel):
     """One line, elided if it does not fit; the tooltip has the whole text."""
 
-    def __init__(self, text: str = "", *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
-        """Show the text."""
-        super().__init__(text)
+    def __init__(self, text: str = "", role: str = "", *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
+        super().__init__(text, textFormat=Qt.TextFormat.PlainText)
         self._mode = mode
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        if mode is not Qt.TextElideMode.ElideRight:  # a path or a name from code
+            self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        self.setProperty("role", role)
+        self.setSizePolicy(QtWidgets.QSizePolicy.Policy.Ignored, QtWidgets.QSizePolicy.Policy.Preferred)
 
     def setText(self, text: str) -> None:  # noqa: N802 - Qt's name
         """Show another text."""
-        super().setText(text)
-        self.setToolTip(text)
+        super().setText(visible(text))
+        self.setToolTip(tip_text(text))
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802 - Qt's name
         """Any width will do."""
@@ -180,6 +212,7 @@ class ElidedLabel(QLabel):
         """Draw the part that fits."""
         del event
         painter = QPainter(self)
+        painter.setLayoutDirection(self.layoutDirection())
         box = self.contentsRect()
         text = self.fontMetrics().elidedText(self.text(), self._mode, box.width())
         self.style().drawItemText(
@@ -187,43 +220,41 @@ class ElidedLabel(QLabel):
         )
 
 
-class EmptyState(QWidget):
+class EmptyState(QtWidgets.QWidget):
     """Shown in an empty panel: what is missing, and buttons to get it."""
 
-    def __init__(self, icon: str) -> None:
-        """Start without text."""
+    def __init__(self, icon: str, theme: Theme) -> None:
         super().__init__()
         self._icon = icon
-        self._picture = QLabel()
+        self._picture = QtWidgets.QLabel()
         self._title = label("", "title")
         self._text = label("", "dim")
-        self._buttons = QHBoxLayout()
+        self._buttons = QtWidgets.QHBoxLayout()
         self._buttons.setSpacing(GAP)
         for part in (self._picture, self._title, self._text):
             part.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        middle = QWidget()
-        middle.setMaximumWidth(520)
+        middle = QtWidgets.QWidget(maximumWidth=520)
         middle.setLayout(column(self._picture, self._title, self._text, self._buttons, gap=6))
         self._buttons.setContentsMargins(0, GAP, 0, 0)
         outer = row(None, middle, None, margin=MARGIN)
         outer.setStretch(1, 8)
         self.setLayout(column(None, outer, None))
-        self._said: tuple[object, ...] = ()
+        theme.changed.connect(self._restyle)
+        self._restyle(theme.colours)
 
-    def say(self, title: str, text: str = "", *buttons: QPushButton) -> None:
+    def say(self, title: str, text: str = "", *buttons: QtWidgets.QPushButton) -> None:
         """Change the words and the buttons."""
         self._title.setText(title)
-        self._text.setText(text)
-        self._text.setVisible(bool(text))
+        show_words(self._text, text)
         clear_layout(self._buttons)
         self._buttons.addStretch(1)
         for each in buttons:
             self._buttons.addWidget(each)
         self._buttons.addStretch(1)
 
-    def tint(self, colour: str) -> None:
-        """Draw the icon in this colour."""
-        self._picture.setPixmap(stroke_pixmap(self._icon, colour, size=40, pixel_ratio=self.devicePixelRatioF()))
+    def _restyle(self, colours: Colours) -> None:
+        pixel_ratio = self.devicePixelRatioF()
+        self._picture.setPixmap(stroke_pixmap(self._icon, colours.text_dim, size=40, pixel_ratio=pixel_ratio))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Hide the picture in a low panel."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
-from ace_studio.gui.widgets.table_model import ColumnsModel
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 
 
 def plain_table(model: ColumnsModel, name: str, *, many: bool = False) -> QTableView:
@@ -16,7 +19,14 @@ def plain_table(model: ColumnsModel, name: str, *, many: bool = False) -> QTable
     table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
     modes = QAbstractItemView.SelectionMode
     table.setSelectionMode(modes.ExtendedSelection if many else modes.SingleSelection)
+    make_plain(table)
+    return table
+
+
+def make_plain(table: QTableView) -> None:
+    """Give a table the look of all: no grid, rows of one line that a click on a title sorts."""
     table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    table.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # in any language, as figures are
     table.setShowGrid(False)
     table.setWordWrap(False)
     table.setTabKeyNavigation(False)
@@ -27,10 +37,21 @@ def plain_table(model: ColumnsModel, name: str, *, many: bool = False) -> QTable
     header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
     header.setSortIndicatorClearable(True)
     table.setSortingEnabled(True)
-    return table
 
 
-def set_widths(table: QTableView, model: ColumnsModel) -> None:
-    """Set the widths that the columns ask for."""
-    for at, each in enumerate(model.columns):
+def show_columns(table: QTableView, model: ColumnsModel, columns: Sequence[Column]) -> bool:
+    """Show other columns, as wide as they ask for; those of the same titles keep the widths that the user gave them.
+
+    Returns: whether the titles are others.
+    """
+    are_other = [each.title for each in model.columns] != [each.title for each in columns]
+    model.set_columns(columns)
+    for at, each in enumerate(columns if are_other else ()):
         table.setColumnWidth(at, each.width)
+    return are_other
+
+
+def count_words(model: ColumnsModel, total: str) -> str:
+    """``12 of 300 ops``; while the filter leaves all only the ``total`` of these words."""
+    shown = model.rowCount()
+    return total if shown == model.total else tr("{shown} of {total}", shown=shown, total=total)

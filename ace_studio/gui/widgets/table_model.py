@@ -5,24 +5,74 @@ Qt's own proxy model needs 754 ms to filter and 16 s to sort as many rows; this 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPixmap
+
+from ace_studio.gui.style.language import translate_fields
+from ace_studio.gui.widgets.small import tip_text
 
 AnyIndex = QModelIndex | QPersistentModelIndex
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _NO_INDEX = QModelIndex()
-
-
 _AT_ONCE = 5000
 """So many cells are prepared for the filter in one turn of the event loop."""
 _ENDED = object()
+Mask = npt.NDArray[np.bool_]
+
+
+class Texts:
+    """The cells of a column in lower case. Each different one is looked at once: most columns repeat a few."""
+
+    def __init__(self, values: Sequence[Any], text: Callable[[Any], str] = str) -> None:
+        self._values, self._text = values, text
+        self._cells: list[str] | None = None
+        self._different = ""
+        """The different cells, in lines."""
+
+    def prepare(self) -> Iterator[None]:
+        """Find the texts, in parts of a few milliseconds."""
+        if self._cells is not None:
+            return
+        values, words = list(self._values), dict[Any, str]()
+        different = list(dict.fromkeys(values))
+        yield
+        for start in range(0, len(different), _AT_ONCE):
+            some = different[start : start + _AT_ONCE]
+            words |= {value: self._text(value).lower().replace("\n", " ") for value in some}
+            yield
+        self._different = "\n".join(dict.fromkeys(words.values()))
+        self._cells = list(map(words.__getitem__, values))
+
+    def having(self, wanted: str | re.Pattern[str]) -> Mask:
+        """[rows] Which cells contain a word in lower case, or a pattern."""
+        for _ in self.prepare():
+            pass
+        cells, hits = self._cells or [], set[str]()
+        if isinstance(wanted, re.Pattern):
+            hits = set(filter(wanted.search, self._different.split("\n")))
+        elif wanted in self._different:
+            hits = {text for text in self._different.split("\n") if wanted in text}
+        is_hit = map(hits.__contains__, cells) if hits else repeat(False)
+        return np.fromiter(is_hit, dtype=bool, count=len(cells))
+
+
+def any_having(texts: Iterable[Texts], wanted: str | re.Pattern[str]) -> Mask:
+    """[rows] Where one of these columns contains a word in lower case, or a pattern."""
+    return np.any([each.having(wanted) for each in texts], axis=0)
+
+
+def having_words(query: str, texts: Sequence[Texts]) -> Mask:
+    """[rows] Where every word of a query that is not empty is in one of the columns."""
+    return np.all([any_having(texts, word) for word in query.lower().split()], axis=0)
 
 
 class Computed(Sequence[Any]):
@@ -46,7 +96,6 @@ class ByKey(Sequence[Any]):
     """The values of a column that a mapping holds, in the order of the keys; ``otherwise`` where it has none."""
 
     def __init__(self, keys: Sequence[str], values: Mapping[str, Any], otherwise: Any = "") -> None:
-        """Nothing is copied."""
         self._keys, self._values, self._otherwise = keys, values, otherwise
 
     def __len__(self) -> int:
@@ -81,20 +130,25 @@ class Column:
     order: np.ndarray | None = field(default=None, repr=False)
     """Sort keys, if the values would sort wrongly."""
 
+    def __post_init__(self) -> None:
+        translate_fields(self, "title", "tip")
+
 
 class ColumnsModel(QAbstractTableModel):
     """Rows of some columns. Views speak of visible rows; `source_row` and `view_row` translate."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        """Start empty."""
         super().__init__(parent)
         self.columns: tuple[Column, ...] = ()
         self._count = 0
         self._rows = np.empty(0, dtype=np.int64)
         self._place = np.empty(0, dtype=np.int64)
-        self._texts: dict[int, tuple[list[str], str]] = {}
-        """Column -> its cells in lower case, for the filter, and the different ones in lines."""
-        self._preparing: Iterator[None] | None = None
+        self.find: Callable[[str, Sequence[Texts]], Mask] = having_words
+        """What the filter does: a query that is not empty, and the columns that it looks at -> the rows to keep."""
+        self.unseen: tuple[Texts, ...] = ()
+        """Columns that only the filter looks at."""
+        self._texts: tuple[Texts, ...] = ()
+        self._preparing: Iterator[None] = iter(())
         """What `prepare_filter` is at."""
         self._needle = ""
         self._sort: tuple[int, Qt.SortOrder] | None = None
@@ -105,7 +159,9 @@ class ColumnsModel(QAbstractTableModel):
     def set_columns(self, columns: Sequence[Column]) -> None:
         """Show other columns. Filter and sort order stay; other values of the same rows do not move anything."""
         before, is_free = self.columns, not self._needle and self._sort is None
-        self.columns, self._texts, self._preparing = tuple(columns), {}, None
+        self.columns = tuple(columns)
+        self._texts = (*self.unseen, *(Texts(column.values, column.text) for column in columns))
+        self._preparing = chain.from_iterable(text.prepare() for text in self._texts)
         count = len(columns[0].values) if columns else 0
         has_same_rows = len(before) == len(columns) and count == self._count > 0
         if has_same_rows and is_free and all(a.title == b.title for a, b in zip(before, columns, strict=True)):
@@ -119,8 +175,8 @@ class ColumnsModel(QAbstractTableModel):
         self.endResetModel()
 
     def set_filter(self, text: str) -> None:
-        """Keep only the rows that hold every word of the text, in any column."""
-        needle = text.strip().lower()
+        """Keep only the rows that `find` finds: by default those that hold every word of the text, in any column."""
+        needle = text.strip()
         if needle != self._needle:
             self._needle = needle
             self.beginResetModel()
@@ -152,56 +208,17 @@ class ColumnsModel(QAbstractTableModel):
 
     def _find_rows(self) -> None:
         rows = np.arange(self._count, dtype=np.int64)
-        if self._needle:
-            rows = rows[self._matching(self._needle.split())]
+        if self._needle and self._count:
+            rows = rows[self.find(self._needle, self._texts)]
         if self._sort is not None:
             rows = self._sorted(rows, *self._sort)
         self._rows = rows
         self._place = np.full(self._count, -1, dtype=np.int64)
         self._place[rows] = np.arange(len(rows))
 
-    def _matching(self, words: list[str]) -> np.ndarray:
-        found = np.ones(self._count, dtype=bool)
-        for word in words:
-            has_word = np.zeros(self._count, dtype=bool)
-            for at in range(len(self.columns)):
-                texts, different = self._texts_of(at)
-                if word in different:
-                    hits = {text for text in different.split("\n") if word in text}
-                    has_word |= np.fromiter(map(hits.__contains__, texts), dtype=bool, count=self._count)
-            found &= has_word
-        return found
-
     def prepare_filter(self) -> bool:
         """Do a part of what the first filter needs; False if all of it is done."""
-        if self._preparing is None:
-            at = next((at for at in range(len(self.columns)) if at not in self._texts), None)
-            if at is None:
-                return False
-            self._preparing = self._prepare(at)
-        if next(self._preparing, _ENDED) is _ENDED:
-            self._preparing = None
-        return True
-
-    def _texts_of(self, at: int) -> tuple[list[str], str]:
-        """The cells of a column in lower case, and the different ones of them in lines."""
-        if at not in self._texts:
-            for _ in self._prepare(at):
-                pass
-        return self._texts[at]
-
-    def _prepare(self, at: int) -> Iterator[None]:
-        """Find what `_texts_of` returns, in parts of a few milliseconds."""
-        values, text = list(self.columns[at].values), self.columns[at].text
-        words: dict[Any, str] = {}
-        different = list(dict.fromkeys(values))
-        yield
-        for start in range(0, len(different), _AT_ONCE):
-            words |= {value: text(value).lower().replace("\n", " ") for value in different[start : start + _AT_ONCE]}
-            yield
-        texts = list(map(words.__getitem__, values))
-        yield
-        self._texts[at] = texts, "\n".join(dict.fromkeys(words.values()))
+        return next(self._preparing, _ENDED) is not _ENDED
 
     def _sorted(self, rows: np.ndarray, column: int, order: Qt.SortOrder) -> np.ndarray:
         keys = _sort_keys(self.columns[column])[rows]
@@ -230,7 +247,7 @@ class ColumnsModel(QAbstractTableModel):
             case Qt.ItemDataRole.TextAlignmentRole:
                 return int(_RIGHT if column.is_number else _LEFT)
             case Qt.ItemDataRole.ToolTipRole:
-                return column.tips(row) if column.tips else None
+                return tip_text(column.tips(row) or "") if column.tips else None
             case Qt.ItemDataRole.ForegroundRole:
                 return _brush(column.colour, row)
             case Qt.ItemDataRole.DecorationRole:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ace_studio.records.results import Latency, TargetRun
+from ace_studio.gui.style.language import tr
+from ace_studio.records.results import AttemptStatus, Latency, TargetRun
 from ace_studio.session.comparison.figures import Difference
 
 NOTHING = "–"
@@ -18,16 +19,12 @@ _COUNT_UNITS = ("", "k", "M", "G", "T", "P")
 
 def bytes_text(count: float | None) -> str:
     """Bytes in powers of 1000, three digits: ``1.23 MB``."""
-    if count is None:
-        return NOTHING
-    return _scaled(count, _BYTE_UNITS)
+    return NOTHING if count is None else _scaled(count, _BYTE_UNITS)
 
 
 def count_text(count: float | None, unit: str = "") -> str:
     """A large count, three digits: ``4.12 G`` + unit."""
-    if count is None:
-        return NOTHING
-    return _scaled(count, tuple(f"{prefix}{unit}" for prefix in _COUNT_UNITS))
+    return NOTHING if count is None else _scaled(count, tuple(f"{prefix}{unit}" for prefix in _COUNT_UNITS))
 
 
 def ms_text(latency_ms: float | None) -> str:
@@ -41,45 +38,42 @@ def ms_text(latency_ms: float | None) -> str:
     return f"{_three_digits(latency_ms)} ms"
 
 
+TIMES = ((0.1, "µs", 1e3), (10_000.0, "ms", 1.0), (math.inf, "s", 1e-3))
+"""Below how many milliseconds a unit is read best, its name, and how many of it are a millisecond."""
+SIZES = ((100.0, "B", 1.0), (1e5, "kB", 1e-3), (1e8, "MB", 1e-6), (math.inf, "GB", 1e-9))
+"""The same for bytes."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class TimeUnit:
-    """One unit for all times of a column or an axis, with as many digits as its smallest needs."""
+class Unit:
+    """One unit for all values of a column or an axis, with as many digits as its smallest needs."""
 
     name: str = "ms"
-    per_ms: float = 1.0
+    factor: float = 1.0
     digits: int = 2
 
     @classmethod
-    def of(cls, times_ms: Iterable[float | None]) -> TimeUnit:
-        """The unit in which these times are read best."""
-        known = sorted(time for time in times_ms if time)
+    def of(cls, values: Iterable[float | None], units: tuple[tuple[float, str, float], ...] = TIMES) -> Unit:
+        """The unit in which these values are read best: times in milliseconds, or sizes in bytes."""
+        known = sorted(value for value in values if value)
         if not known:
             return cls()
-        middle = known[len(known) // 2]
-        name, per_ms = ("µs", 1e3) if middle < 0.1 else ("s", 1e-3) if middle >= 10_000 else ("ms", 1.0)
-        before_point = math.floor(math.log10(known[0] * per_ms)) + 1
-        return cls(name=name, per_ms=per_ms, digits=max(0, 2 - before_point + (before_point > 0)))
+        name, factor = next((name, factor) for below, name, factor in units if known[len(known) // 2] < below)
+        before_point = math.floor(math.log10(known[0] * factor)) + 1
+        return cls(name=name, factor=factor, digits=max(0, 2 - before_point + (before_point > 0)))
 
-    def text(self, time_ms: float | None) -> str:
-        """A time in this unit, without the unit."""
-        return self.number(None if time_ms is None else time_ms * self.per_ms)
+    def text(self, value: float | None) -> str:
+        """A value in this unit, without the unit."""
+        return self.number(None if value is None else value * self.factor)
 
-    def number(self, time: float | None) -> str:
-        """A time that is in this unit already."""
-        return NOTHING if time is None else f"{time:.{self.digits}f}"
+    def number(self, value: float | None) -> str:
+        """A value that is in this unit already."""
+        return NOTHING if value is None else f"{value:.{self.digits}f}"
 
 
 def latency_text(latency: Latency | None) -> str:
     """The median latency."""
     return ms_text(latency.p50 if latency else None)
-
-
-def spread_text(latency: Latency | None) -> str:
-    """The 10th to the 90th percentile."""
-    if latency is None:
-        return NOTHING
-    unit = TimeUnit.of((latency.p10, latency.p90))
-    return f"{unit.text(latency.p10)} – {unit.text(latency.p90)} {unit.name}"
 
 
 def seconds_text(seconds: float) -> str:
@@ -108,9 +102,7 @@ def metric_text(metric: float | None) -> str:
 
 def decibel_text(decibel: float | None) -> str:
     """A signal-to-noise ratio; above 120 dB the outputs agree to the last digits of fp32."""
-    if decibel is None:
-        return NOTHING
-    return "exact" if decibel > 150 else f"{decibel:.1f} dB"
+    return NOTHING if decibel is None else "exact" if decibel > 150 else f"{decibel:.1f} dB"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +123,7 @@ def speedup_text(run: TargetRun) -> RatioText:
     if run.speedup_low is not None and run.speedup_high is not None:
         interval = f"{run.speedup_low:.2f} – {run.speedup_high:.2f}"
         if run.speedup_low <= 1 <= run.speedup_high:
-            return RatioText(text="no difference seen", interval=interval, is_clear=False)
+            return RatioText(text=tr("no difference seen"), interval=interval, is_clear=False)
     return RatioText(text=f"{run.speedup:.2f}×", interval=interval, is_clear=True)
 
 
@@ -144,7 +136,16 @@ def shape_text(shape: str | tuple[int, ...]) -> str:
 
 def plural(count: int, noun: str) -> str:
     """A count with its noun: ``1 op``, ``12 ops``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
+    return f"{count:,} {tr(noun if count == 1 else f'{noun}s')}".replace(",", " ")
+
+
+def sentence(text: str) -> str:
+    """Text with a capital and a full stop; a code name at the start is not changed."""
+    text = text.strip()
+    first = text.split(" ", 1)[0]
+    if first.isalpha():
+        text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in ".!?:" else f"{text}."
 
 
 def _scaled(value: float, units: tuple[str, ...]) -> str:
@@ -163,4 +164,15 @@ def _three_digits(value: float) -> str:
 
 def unclear_words(found: Difference) -> str:
     """Why a change is none: without an interval the values are equal."""
-    return "the same" if found.low is None else "within noise"
+    return tr("the same") if found.low is None else tr("within noise")
+
+
+ATTEMPT_LOOKS: dict[AttemptStatus, tuple[str, str, str]] = {
+    AttemptStatus.OK: (tr("captured, equal to eager"), "good", "good"),
+    AttemptStatus.FAILED: (tr("could not capture it"), "bad", "bad"),
+    AttemptStatus.WRONG: (tr("captured, but not equal to eager"), "bad", "bad"),
+    AttemptStatus.TIMEOUT: (tr("took too long"), "clock", "warn"),
+    AttemptStatus.CRASHED: (tr("ended the engine process"), "bad", "bad"),
+    AttemptStatus.SKIPPED: (tr("not tried"), "skip", "dim"),
+}
+"""How a capture attempt ended -> words, icon, role."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ace_studio.gui.style.language import translate_fields
 from ace_studio.records.recipes.recipe import Goal
 
 
@@ -21,6 +22,9 @@ class BoundRow:
     decimals: int
     scale: float = 1.0
     tip: str = ""
+
+    def __post_init__(self) -> None:
+        translate_fields(self, "text", "tip")
 
 
 BOUNDS: tuple[BoundRow, ...] = (

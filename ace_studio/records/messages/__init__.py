@@ -24,14 +24,18 @@ from ace_studio.records.messages.events import (
     JobCancelled,
     JobFailed,
     JobFinished,
+    JobWarned,
     LogLine,
     ModelCaptured,
     Phase,
     Progress,
     PruningPreviewed,
     SensitivityFound,
+    SizesWanted,
+    TargetAtWork,
     TargetFinished,
     ValuesFound,
+    WarningFound,
     WorkerLost,
     WorkerReady,
 )
@@ -61,6 +65,8 @@ from ace_studio.records.messages.requests import (
     ShutdownRequest,
     TraceRequest,
     ValuesRequest,
+    code_of,
+    writable_folders,
 )
 
 PROTOCOL_VERSION = 1
@@ -79,8 +85,23 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 
 
 def encode_message(message: AnyRequest | AnyEvent) -> bytes:
-    """One message as msgpack, without its length."""
-    return _encoder.encode(message)
+    """One message as msgpack, without its length. What is no character (a lone surrogate) is written as an escape."""
+    try:
+        return _encoder.encode(message)
+    except UnicodeEncodeError:  # names and outputs of the user's code may hold anything
+        return _encoder.encode(_without_surrogates(msgspec.to_builtins(message, builtin_types=(bytes,))))
+
+
+def _without_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_without_surrogates(one) for one in value]
+        case _:
+            return value
 
 
 def decode_request(payload: bytes) -> AnyRequest:

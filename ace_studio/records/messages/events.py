@@ -6,11 +6,11 @@ from enum import StrEnum
 
 import msgspec
 
+from ace_studio.records import results
 from ace_studio.records.errors import Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages.reports import EnvironmentReport, FileReport, ModuleCalls, TargetRefusals
-from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, OpSensitivity, Result, TargetRun
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.records.values import OpValues
@@ -38,6 +38,7 @@ class Phase(StrEnum):
     FINETUNE = "Fine-tuning"
     VALUES = "Computing values"
     ADVISE = "Looking for advice"
+    INSTALL = "Installing the engine"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -74,6 +75,18 @@ class LogLine(Event, frozen=True, kw_only=True):
     """``log``, ``stdout`` or ``stderr``."""
 
 
+class JobWarned(Event, frozen=True, kw_only=True):
+    """Something that a person should act on while the job goes on. Made by the client."""
+
+    problem: Problem
+
+
+class WarningFound(Event, frozen=True, kw_only=True):
+    """A warning as soon as it is known; the result holds it too."""
+
+    warning: results.Warning
+
+
 class FileInspected(Event, frozen=True, kw_only=True):
     """Answer to InspectRequest."""
 
@@ -97,14 +110,22 @@ class AttemptStarted(Event, frozen=True, kw_only=True):
 class AttemptEnded(Event, frozen=True, kw_only=True):
     """A capture attempt ended."""
 
-    outcome: CaptureAttempt
+    outcome: results.CaptureAttempt
+
+
+class TargetAtWork(Event, frozen=True, kw_only=True):
+    """Code of a target begins; it has ended if the name is empty. If the process crashes meanwhile, it is the cause."""
+
+    target: str = ""
+    index: int | None = None
+    """Which run it works for, as in `TargetFinished`."""
 
 
 class ModelCaptured(Event, frozen=True, kw_only=True):
     """The graph was captured."""
 
     fingerprint: str
-    capture: CaptureReport
+    capture: results.CaptureReport
     graph: GraphTable
     sources: dict[str, str] = {}
     """Path -> text of the user's files that ops point to, so that the window need not read them."""
@@ -116,7 +137,7 @@ class SensitivityFound(Event, frozen=True, kw_only=True):
     """The sensitivity of ops as far as it is known; a later event replaces it."""
 
     fingerprint: str
-    ops: tuple[OpSensitivity, ...]
+    ops: tuple[results.OpSensitivity, ...]
     samples_done: int
     samples: int
     forwards: float
@@ -154,6 +175,12 @@ class InputsCaught(Event, frozen=True, kw_only=True):
     """What was left out, and why."""
 
 
+class SizesWanted(Event, frozen=True, kw_only=True):
+    """A run stops because its data have sizes that the examples do not cover: the rows that would."""
+
+    rows: tuple[dict[str, TensorSpec], ...]
+
+
 class PruningPreviewed(Event, frozen=True, kw_only=True):
     """Answer to PrunePreviewRequest."""
 
@@ -171,7 +198,7 @@ class BaselineMeasured(Event, frozen=True, kw_only=True):
     """Eager has been measured (again)."""
 
     fingerprint: str
-    baseline: Baseline
+    baseline: results.Baseline
 
 
 class TargetFinished(Event, frozen=True, kw_only=True):
@@ -179,13 +206,13 @@ class TargetFinished(Event, frozen=True, kw_only=True):
 
     fingerprint: str
     index: int
-    run: TargetRun
+    run: results.TargetRun
 
 
 class JobFinished(Event, frozen=True, kw_only=True):
     """The job is done. ``result`` is None for a trace."""
 
-    result: Result | None = None
+    result: results.Result | None = None
     output: str = ""
 
 
@@ -207,7 +234,8 @@ class WorkerLost(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    WorkerReady | Progress | LogLine | FileInspected | EnvironmentFound | AttemptStarted | AttemptEnded | ModelCaptured
-    | SensitivityFound | FixTried | InputsCaught | PruningPreviewed | ValuesFound | BaselineMeasured | TargetFinished
-    | JobFinished | JobFailed | JobCancelled | WorkerLost
+    WorkerReady | Progress | LogLine | JobWarned | WarningFound | FileInspected | EnvironmentFound | AttemptStarted
+    | AttemptEnded | ModelCaptured | SensitivityFound | FixTried | InputsCaught | SizesWanted | PruningPreviewed
+    | ValuesFound | TargetAtWork | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled
+    | WorkerLost
 )  # fmt: skip

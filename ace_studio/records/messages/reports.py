@@ -142,6 +142,10 @@ class EnvironmentReport(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[TargetReport, ...] = ()
     notes: tuple[str, ...] = ()
     """Known problems of this environment, each with its remedy."""
+    containment: str = ""
+    """Whether jobs can be contained here, and how far, or why not."""
+    engine_packs: tuple[str, ...] = ()
+    """Installed engine packs, as the command line finds them."""
 
 
 class ModuleCalls(msgspec.Struct, frozen=True, kw_only=True):

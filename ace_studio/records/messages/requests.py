@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
+from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt
 
@@ -39,6 +42,8 @@ class RunRequest(TraceRequest, frozen=True, kw_only=True):
 
     output: str
     """Folder for ``result.json`` and the artifacts; made if missing."""
+    targets_lost: dict[str, Problem] = {}
+    """Targets that crashed an engine process of this job, and how. They are not tried again."""
 
 
 class FixRequest(TraceRequest, frozen=True, kw_only=True):
@@ -108,3 +113,27 @@ AnyRequest = (
     InspectRequest | TraceRequest | RunRequest | SensitivityRequest | FixRequest | PrunePreviewRequest | ValuesRequest
     | CatchRequest | DoctorRequest | CancelRequest | ShutdownRequest
 )  # fmt: skip
+
+
+def code_of(request: AnyRequest) -> Path | None:
+    """The model or script whose code may run for the request; None if none does."""
+    match request:
+        case TraceRequest(recipe=recipe, folder=folder):
+            return Path(folder, recipe.model.source)
+        case CatchRequest(script=script, folder=folder):
+            return Path(folder, script)
+        case _:
+            return None
+
+
+def writable_folders(request: AnyRequest) -> tuple[str, ...]:
+    """The folders that the user named for what the job writes."""
+    match request:
+        case RunRequest(output=output) if output:
+            return (output,)
+        case CatchRequest(output=output):
+            return (str(Path(output).parent) if Path(output).suffix else output,)
+        case ValuesRequest(save=path) if path:
+            return (str(Path(path).parent),)
+        case _:
+            return ()

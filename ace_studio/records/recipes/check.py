@@ -6,6 +6,7 @@ Then the meaning, which is in `recipe_rules`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
@@ -21,6 +22,8 @@ from ace_studio.records.recipes.toml_lines import KeyPath
 from ace_studio.records.tensors import DimChoice
 
 _LARGEST_INTEGER = 2**53
+_MOST_FAULTS = 100
+"""A file with more is no recipe, and looking for the nearest key takes a while for each."""
 _ENUM_NOUNS: dict[type, str] = {
     Precision: "a precision",
     WeightGranularity: "a granularity of weights",
@@ -40,7 +43,7 @@ _ENUM_NOUNS: dict[type, str] = {
 
 def recipe_faults(document: Mapping[str, Any]) -> list[Fault]:
     """Every mistake in a parsed recipe of a known ``format``; empty if it can be converted."""
-    misshapen = list(_shape_faults(document, _RECIPE_TYPE, ()))
+    misshapen = list(itertools.islice(_shape_faults(document, _RECIPE_TYPE, ()), _MOST_FAULTS))
     misshapen_paths = {fault.path for fault in misshapen}
     return [
         *misshapen,
@@ -142,6 +145,8 @@ def _check_type(wanted: type, words: str) -> Callable[[object, Any, KeyPath], It
     def check(value: object, _: types.Type, path: KeyPath) -> Iterator[Fault]:
         if not isinstance(value, wanted):
             yield _wrong_type(value, path, words)
+        elif isinstance(value, str) and "\0" in value:  # no path and no name of the system may hold one
+            yield Fault(path, f"{path_text(path)} holds a NUL character", remedy="write it without")
 
     return check
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.recipes.check import recipe_faults
-from ace_studio.records.recipes.fault import Fault
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.recipes.recipe import RECIPE_FORMAT, Recipe
-from ace_studio.records.recipes.toml_lines import KeyPath, key_lines
-from ace_studio.records.recipes.toml_splice import splice
 from ace_studio.records.recipes.toml_values import changed_fields, pair_text
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import read_plain, write_atomically
+
+if TYPE_CHECKING:
+    from ace_studio.records.recipes.fault import Fault
+    from ace_studio.records.recipes.toml_lines import KeyPath
 
 _LARGEST_RECIPE_BYTES = 4_000_000
 _BYTE_ORDER_MARK = "\ufeff"
@@ -48,6 +49,9 @@ def checked_recipe(document: Mapping[str, Any], *, name: str, text: str = "") ->
 
     Raises: AceError(RECIPE) with every problem, in the order of their lines.
     """
+    from ace_studio.records.recipes.check import recipe_faults  # noqa: PLC0415 - not needed for the first picture
+    from ace_studio.records.recipes.toml_lines import key_lines  # noqa: PLC0415
+
     faults = _format_faults(document) or recipe_faults(document)
     if faults:
         lines = key_lines(text)
@@ -72,16 +76,10 @@ def write_recipe(recipe: Recipe, path: Path, *, text: str = "") -> str:
     Raises: AceError(RECIPE) if it cannot be saved; the file then has its old content.
     """
     new_text = text_with(text, recipe) if text else recipe_text(recipe)
-    try:
+    what, reasons = f"{path.name} could not be saved", (OSError, UnicodeEncodeError)
+    remedy = "save it under another name or in another folder; the file that was there is untouched"
+    with explained(ErrorCode.RECIPE, what, remedy=remedy, where=path, of=reasons):
         write_atomically(path, new_text.encode(), keep_backup=True)
-    except (OSError, UnicodeEncodeError) as error:
-        raise AceError.of(
-            ErrorCode.RECIPE,
-            f"{path.name} could not be saved",
-            why=getattr(error, "strerror", None) or str(error),
-            remedy="save it under another name or in another folder; the file that was there is untouched",
-            where=str(path),
-        ) from error
     return new_text
 
 
@@ -90,6 +88,8 @@ def text_with(text: str, recipe: Recipe) -> str:
 
     A text that is no recipe, or that cannot be changed in place, is replaced as a whole.
     """
+    from ace_studio.records.recipes.toml_splice import splice  # noqa: PLC0415 - not needed for the first picture
+
     mark = text[:1] if text.startswith(_BYTE_ORDER_MARK) else ""
     text = text.removeprefix(mark)
     with suppress(AceError, LookupError, TypeError, ValueError):  # also a notation that `splice` does not know
@@ -125,15 +125,7 @@ def _read_bytes(path: Path) -> bytes:
                 remedy="give the .toml file inside it",
                 where=str(path),
             )
-        if path.stat().st_size > _LARGEST_RECIPE_BYTES:
-            raise AceError.of(
-                ErrorCode.RECIPE,
-                f"{path.name} is too large to be a recipe",
-                why=f"it has {path.stat().st_size} bytes, and a recipe is a page of text",
-                remedy="give the .toml file; a model is opened on its own",
-                where=str(path),
-            )
-        return path.read_bytes()
+        return read_plain(path, most=_LARGEST_RECIPE_BYTES)
     except FileNotFoundError as error:
         raise AceError.of(
             ErrorCode.NOT_FOUND,
@@ -142,11 +134,14 @@ def _read_bytes(path: Path) -> bytes:
             where=str(path),
         ) from error
     except (OSError, ValueError) as error:
+        is_large = getattr(error, "errno", 0) == errno.EFBIG
         raise AceError.of(
             ErrorCode.RECIPE,
-            f"{path.name} could not be read",
+            f"{path.name} is too large to be a recipe" if is_large else f"{path.name} could not be read",
             why=getattr(error, "strerror", None) or str(error),
-            remedy="check the path and its permissions",
+            remedy="give the .toml file; a model is opened on its own"
+            if is_large
+            else "check the path and its permissions",
             where=str(path),
         ) from error
 
@@ -192,6 +187,9 @@ def _parse_toml(text: str, name: str) -> dict[str, Any]:
 
 def _format_faults(document: Mapping[str, Any]) -> list[Fault]:
     """Mistakes in ``format``. If there are any, nothing else is checked, because another format has other rules."""
+    from ace_studio.records.recipes.check import recipe_faults  # noqa: PLC0415 - not needed for the first picture
+    from ace_studio.records.recipes.fault import Fault  # noqa: PLC0415
+
     path: KeyPath = ("format",)
     if "format" not in document:
         why = "the first line of a recipe names its format"

@@ -30,6 +30,15 @@ class ModelChoice(msgspec.Struct, frozen=True, kw_only=True):
     """State dict to load into what the entry made; ``FILE:KEY`` takes one of several in a file."""
 
 
+class ShapesFrom(StrEnum):
+    """What decides which sizes of the inputs stay free."""
+
+    EXAMPLES = "examples"
+    """The examples: a run stops if its data have other sizes."""
+    DATA = "data"
+    """Also calibration and evaluation: examples at their smallest, usual and largest sizes are added."""
+
+
 class InputsChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The examples to trace with: a callable, or rows of tensors, and overrides per dimension."""
 
@@ -43,6 +52,7 @@ class InputsChoice(msgspec.Struct, frozen=True, kw_only=True):
     """``"x.0"`` -> choice."""
     tuples: tuple[str, ...] = ()
     """Inputs that are passed as a tuple where rows give numbered items (``state.0``, ``state.1``); else as a list."""
+    shapes_from: ShapesFrom = ShapesFrom.EXAMPLES
 
 
 class ControlKind(StrEnum):
@@ -333,6 +343,17 @@ class TargetsChoice(msgspec.Struct, frozen=True, kw_only=True):
     sizes (TensorRT, ExecuTorch); else the examples say."""
 
 
+class LimitsChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job may use before it is ended. 0 is the default of `jobs.limit_watch`."""
+
+    memory_mb: float = 0.0
+    """Memory of all its processes together, in 10^6 bytes."""
+    step_s: float = 0.0
+    """Seconds that one step may take without a report of progress."""
+    examples: int = 100_000
+    """Examples that are read from one source of data."""
+
+
 class AdviceOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The advice card that this recipe was made from; the run compares the card's estimate with its result."""
 
@@ -362,4 +383,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     targets: TargetsChoice = TargetsChoice()
     prune: PruneChoice = PruneChoice()
     finetune: FinetuneChoice = FinetuneChoice()
+    limits: LimitsChoice = LimitsChoice()
     advice_from: AdviceOrigin = AdviceOrigin()
+
+    @property
+    def needs_ranges(self) -> bool:
+        """Whether the calibration data may be needed: for a precision, a search or an improvement."""
+        by_search = self.plan.from_goal and self.goal.has_bound
+        return self.plan.needs_calibration or by_search or bool(self.improve.methods)

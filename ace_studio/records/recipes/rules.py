@@ -13,7 +13,7 @@ from ace_studio.records.recipes.plan import FLOATS, rule_problem
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, METRIC_NAMES
 from ace_studio.records.recipes.toml_lines import KeyPath
 from ace_studio.records.targets import TARGET_ROWS
-from ace_studio.records.tensors import ValueSource, bytes_per_element, read_values
+from ace_studio.records.tensors import DATA_SUFFIXES, ValueSource, bytes_per_element, read_values
 
 _DTYPES = tuple(
     name
@@ -25,8 +25,6 @@ _DTYPES = tuple(
 )  # fmt: skip
 _REFERENCE = re.compile(r"(?:.+\.py:)?[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _CONTROL = re.compile(r"[^:\s]+(?::[^:\s]+)?")
-DATA_SUFFIXES = (".npz", ".safetensors", ".pt")
-"""Suffixes of files that tensors can be read from."""
 _FILE_VALUE = re.compile(r".*[./\\].*", re.DOTALL)
 
 
@@ -187,6 +185,9 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("finetune", "learning_rate", is_good=lambda rate: rate > 0, wanted="above 0"),
     _range_rule("finetune", "held_out", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1"),
     _range_rule("finetune", "max_seconds", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
+    _range_rule("limits", "memory_mb", is_good=lambda most: most >= 0, wanted="at least 0 (0 is the default)"),
+    _range_rule("limits", "step_s", is_good=lambda most: most >= 0, wanted="at least 0 (0 is the default)"),
+    _range_rule("limits", "examples", is_good=lambda most: most >= 1, wanted="at least 1"),
     _word_rule(("evaluate", "metric"), "a metric", METRIC_NAMES),
     _Rule(
         ("evaluate", "data"),

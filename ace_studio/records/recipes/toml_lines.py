@@ -21,6 +21,8 @@ _LITERAL = re.compile(r"'[^']*'")
 _LONG_BASIC = re.compile(r'"""(?:[^"\\]|\\.|"(?!""))*"{3,5}', re.DOTALL)
 _LONG_LITERAL = re.compile(r"'''(?:[^']|'(?!''))*'{3,5}", re.DOTALL)
 _SCALAR = re.compile(r"[^,\]}\n#]*")
+_MOST_PARTS = 100
+"""Parts of the name of a table; a recipe has three."""
 _QUOTED = ((_LONG_BASIC, '"""'), (_LONG_LITERAL, "'''"), (_BASIC, '"'), (_LITERAL, "'"))
 
 
@@ -86,6 +88,8 @@ class Scanner:
         opening = 2 if self.text.startswith("[[", start) else 1
         self.position += opening
         keys = self._key()
+        if len(keys) > _MOST_PARTS:
+            raise IndexError(start)
         self.position += opening
         path: KeyPath = ()
         for depth, key in enumerate(keys):

@@ -38,6 +38,7 @@ from ace_studio.records.results.runs import (
     TargetRun,
 )
 from ace_studio.records.results.search import SearchStep
+from ace_studio.records.safe_file import decode_plain
 
 RESULT_FORMAT = 1
 RESULT_NAME = "result.json"
@@ -51,6 +52,8 @@ class ResultStatus(StrEnum):
     OK = "ok"
     GOAL_NOT_MET = "goal-not-met"
     FAILED = "failed"
+    CANCELLED = "cancelled"
+    """Stopped by somebody; the figures are those until then."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +102,6 @@ def encode_result(result: Result) -> bytes:
 def decode_result(text: bytes) -> Result:
     """Read ``result.json`` back.
 
-    Raises: msgspec.ValidationError if it is not a result of a format we know.
+    Raises: msgspec.DecodeError if it is not a result of a format we know.
     """
-    return msgspec.json.decode(text, type=Result)
+    return decode_plain(text, Result)

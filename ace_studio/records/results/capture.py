@@ -36,6 +36,8 @@ class CaptureAttempt(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     ops: int = 0
     error: Problem | None = None
+    reason: str = ""
+    """Why it was not tried."""
     is_explained: bool = True
     """Whether the cause of the error is known; False if the error only says where the method failed."""
     refused_example: int = 0

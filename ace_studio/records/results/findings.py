@@ -11,6 +11,11 @@ class Warning(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     what: str
     where: str = ""
+    options: dict[str, str] = {}
+    """Options of the runtime without which the artifact computes otherwise than measured."""
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.what, self.where))
 
 
 class OpSensitivity(msgspec.Struct, frozen=True, kw_only=True):

@@ -142,6 +142,10 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     speedup_low: float | None = None
     speedup_high: float | None = None
     """Ratio of baseline to target latency: median, and the 95 % bootstrap interval of the median."""
+    float_speedup: float | None = None
+    float_speedup_low: float | None = None
+    float_speedup_high: float | None = None
+    """The same over the fp32 run of the same target; None where that was not measured in the same rounds."""
     metric: float | None = None
     metric_drop: float | None = None
     """(baseline - metric) / |baseline| if higher is better, negated if not; negative is a gain."""
@@ -151,6 +155,9 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     drop_low: float | None = None
     drop_high: float | None = None
     """95 % interval of the drop, paired: both on the same samples. If it contains 0, no difference was seen."""
+    overhead_us: float | None = None
+    """Microseconds that one call of ``result.module`` takes more than the runtime alone; None for a model that takes
+    longer than 0.5 ms, where it is lost in the noise, or where the runtime cannot be called alone."""
     sqnr_db: float | None = None
     """Fidelity of the outputs to eager fp32."""
     max_abs_error: float | None = None

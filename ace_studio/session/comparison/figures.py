@@ -98,11 +98,11 @@ def _by_name(result: Result) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-Side = TargetRun | Baseline | None
+_Side = TargetRun | Baseline | None
 
 
 def _row(
-    name: str, first: Side, second: Side, *, drift: float, runs: tuple[int | None, int | None] = (None, None)
+    name: str, first: _Side, second: _Side, *, drift: float, runs: tuple[int | None, int | None] = (None, None)
 ) -> ComparedRow:
     def of(key: str) -> tuple[Any, Any]:
         return getattr(first, key, None), getattr(second, key, None)
@@ -147,7 +147,7 @@ def _ratio_interval(first: Latency, second: Latency) -> tuple[float, float]:
     return low, high
 
 
-def _speedup_difference(first: Side, second: Side) -> Difference:
+def _speedup_difference(first: _Side, second: _Side) -> Difference:
     """The ratio of the speed-ups. Each was measured beside its own baseline, so a slower machine matters less."""
     if not isinstance(first, TargetRun) or not isinstance(second, TargetRun):
         return Difference()
@@ -159,7 +159,7 @@ def _speedup_difference(first: Side, second: Side) -> Difference:
     return msgspec.structs.replace(found, low=low, high=high, is_clear=not low <= 1 <= high)
 
 
-def _metric_difference(first: Side, second: Side) -> Difference:
+def _metric_difference(first: _Side, second: _Side) -> Difference:
     """Both intervals together: no pairs of samples are known across runs."""
     found = _difference(getattr(first, "metric", None), getattr(second, "metric", None), lambda one, other: other - one)
     if found.change is None or first is None or second is None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.graph import GraphTable
 
-Key = tuple[str, str]
+_Key = tuple[str, str]
 _COLUMNS = (
     "kind", "op", "module", "shape", "dtype", "device", "line", "flops", "weight_bytes", "output_bytes",
     "attributes", "weights",
@@ -35,16 +35,17 @@ class MergedGraph(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Every row of two graphs, matched ones once: as the second has them."""
 
     table: GraphTable
+    graphs: tuple[GraphTable, GraphTable]
     rows: tuple[tuple[int, int], ...]
     """Row in the first and in the second graph; -1 where it has none."""
     first_ids: dict[str, str]
     """Op id in the first graph -> op id in `table`. Those of the second stay as they are."""
 
-    def ids(self, graphs: tuple[GraphTable, GraphTable], op_ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    def ids(self, op_ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """The ids that these ops have in the first and in the second graph."""
         wanted = set(op_ids)
         rows = [pair for pair, op_id in zip(self.rows, self.table.op_id, strict=True) if op_id in wanted]
-        return tuple(tuple(graphs[side].op_id[pair[side]] for pair in rows if pair[side] >= 0) for side in (0, 1))
+        return tuple(tuple(self.graphs[side].op_id[pair[side]] for pair in rows if pair[side] >= 0) for side in (0, 1))
 
 
 def matched_rows(first: GraphTable, second: GraphTable) -> dict[int, int]:
@@ -71,9 +72,9 @@ def merged_graph(first: GraphTable, second: GraphTable) -> MergedGraph:
     """
     if first == second:  # most often, and large tables take seconds otherwise
         rows = tuple((row, row) for row in range(len(second)))
-        return MergedGraph(table=second, rows=rows, first_ids=dict(zip(second.op_id, second.op_id, strict=True)))
-    matches = matched_rows(first, second)
-    pairs = list(_in_order(matches, len(first), len(second)))
+        ids = dict(zip(second.op_id, second.op_id, strict=True))
+        return MergedGraph(table=second, graphs=(first, second), rows=rows, first_ids=ids)
+    pairs = list(_in_order(matched_rows(first, second), len(first), len(second)))
     place = ({one: at for at, (one, _) in enumerate(pairs) if one >= 0},
              {other: at for at, (_, other) in enumerate(pairs) if other >= 0})  # fmt: skip
     taken = set(second.op_id)
@@ -112,19 +113,22 @@ def merged_graph(first: GraphTable, second: GraphTable) -> MergedGraph:
         **{name: column(name) for name in _COLUMNS},
     )
     first_ids = {first.op_id[one]: op_ids[at] for at, (one, _) in enumerate(pairs) if one >= 0}
-    return MergedGraph(table=table, rows=tuple(pairs), first_ids=first_ids)
+    return MergedGraph(table=table, graphs=(first, second), rows=tuple(pairs), first_ids=first_ids)
 
 
-def op_changes(
-    first: GraphTable, second: GraphTable, merged: MergedGraph, precisions: tuple[dict[str, str], dict[str, str]]
-) -> tuple[OpChange, ...]:
-    """What became of each row of the merged graph. ``precisions``: op id there -> precision, of A and of B."""
+def op_changes(merged: MergedGraph, precisions: tuple[dict[str, str], dict[str, str]]) -> tuple[OpChange, ...]:
+    """What became of each row of the merged graph.
+
+    ``precisions``: op id there -> precision, of A and of B. Where a side has neither plan nor run, none differs.
+    """
+    first, second = merged.graphs
+    are_known = all(precisions)
 
     def change(op_id: str, one: int, other: int) -> OpChange:
         if one < 0 or other < 0:
             return OpChange.ONLY_SECOND if one < 0 else OpChange.ONLY_FIRST
         has_shape = (first.shape[one], first.dtype[one]) != (second.shape[other], second.dtype[other])
-        has_precision = precisions[0].get(op_id, "") != precisions[1].get(op_id, "")
+        has_precision = are_known and precisions[0].get(op_id, "") != precisions[1].get(op_id, "")
         if has_shape and has_precision:
             return OpChange.BOTH
         return OpChange.SHAPE if has_shape else OpChange.PRECISION if has_precision else OpChange.SAME
@@ -132,8 +136,8 @@ def op_changes(
     return tuple(change(op_id, *pair) for op_id, pair in zip(merged.table.op_id, merged.rows, strict=True))
 
 
-def _by_key(table: GraphTable) -> dict[Key, list[int]]:
-    found: dict[Key, list[int]] = defaultdict(list)
+def _by_key(table: GraphTable) -> dict[_Key, list[int]]:
+    found: dict[_Key, list[int]] = defaultdict(list)
     for row, key in enumerate(zip(table.module, table.op, strict=True)):
         found[key].append(row)
     return found

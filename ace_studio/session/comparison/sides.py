@@ -21,7 +21,7 @@ Two = tuple[T, T]
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """What is remembered of one side: a run of the history, or a result file, or choices with their capture."""
+    """What is remembered of one side: a run of the history, a result file, choices with their capture, or a capture."""
 
     name: str
     """In words, for a person."""
@@ -120,11 +120,11 @@ def comparison_of(pins: Two[Pin], sides: Two[PinnedSide]) -> PinnedPair:
 def compared_ops(comparison: PinnedPair, first: TargetRun | None, second: TargetRun | None) -> ComparedOps:
     """The ops in two runs, of A and of B; empty without a graph."""
     merged, sides = comparison.merged, comparison.sides
-    one, other = sides[0].graph or sides[1].graph, sides[1].graph or sides[0].graph
-    if merged is None or one is None or other is None:
+    if merged is None:
         return ComparedOps(changes=(), precisions=({}, {}), reports=({}, {}))
     reports = tuple({op.id: op for op in run.ops} if run else {} for run in (first, second))
     has_both = all(reports)
+    one, other = merged.graphs
     planned = (_planned(one, sides[0].recipe, merged.first_ids), _planned(other, sides[1].recipe, {}))
     precisions = tuple(
         plan | {op_id: op.actual if has_both else op.planned for op_id, op in side.items() if op.actual or op.planned}
@@ -134,7 +134,7 @@ def compared_ops(comparison: PinnedPair, first: TargetRun | None, second: Target
                for run in (first, second) if run and run.latency_ms and run.latency_ms.p50]  # fmt: skip
     two = precisions[0], precisions[1]
     return ComparedOps(
-        changes=op_changes(one, other, merged, two),
+        changes=op_changes(merged, two),
         precisions=two,
         reports=(reports[0], reports[1]),
         noise=max(spreads, default=0.0),

@@ -10,8 +10,7 @@ import msgspec
 
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, FinetuneMethod, PruneMethod, Recipe
-from ace_studio.records.recipes.rules import DATA_SUFFIXES
-from ace_studio.records.tensors import TensorSpec, Values, ValueSource, read_values
+from ace_studio.records.tensors import DATA_SUFFIXES, TensorSpec, Values, ValueSource, read_values
 from ace_studio.session.document import Document
 from ace_studio.session.generated_code.shell import command_line
 
@@ -24,8 +23,7 @@ def python_code(document: Document) -> str:
     if not recipe.model.source:
         return "# Open a model to see the Python that compresses it.\n"
     program = _Program(Path(document.folder))
-    model = program.load_model(document)
-    arguments = [model, *_keywords(recipe, program)]
+    arguments = [program.load_model(document), *_keywords(recipe, program)]
     call = "".join(f"    {argument},\n" for argument in arguments)
     lines = [*program.head(), "", *program.body, f"result = ace_studio.compile(\n{call})", "print(result.report)"]
     left = unsaid_choices(recipe)
@@ -55,7 +53,7 @@ _SAID = frozenset(
     {
         "model", "inputs", "goal", "targets", "evaluate", "measure", "capture", "advice_from",
         "calibration.inputs", "calibration.samples", "calibration.subset", "calibration.observer",
-        "calibration.percentile", "improve", "plan", "prune", "finetune",
+        "calibration.percentile", "improve", "plan", "prune", "finetune", "limits",
     }
 )  # fmt: skip
 """Tables and keys that the generated call covers, or that do not change what is computed."""
@@ -80,7 +78,6 @@ class _Program:
         return ["import sys", "", *_sorted_imports(packages), "", *paths, *own]
 
     def needs(self, line: str) -> None:
-        """Add an import."""
         self._imports.add(line)
 
     def path(self, name: str) -> str:
@@ -297,8 +294,5 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
     for table, keys in _SAME_NAMES.items():
         chosen, usual_table = getattr(recipe, table), getattr(default, table)
         pairs += [(key, getattr(chosen, key), getattr(usual_table, key)) for key in keys]
-    pairs += [
-        ("improve", list(recipe.improve.methods), []),
-        ("improve_by_search", recipe.improve.by_search, True),
-    ]
+    pairs += [("improve", list(recipe.improve.methods), []), ("improve_by_search", recipe.improve.by_search, True)]
     return [f"{key}={msgspec.to_builtins(value)!r}" for key, value, usual in pairs if value != usual]

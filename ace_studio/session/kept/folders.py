@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-APP_NAME = "ace-studio"
+from ace_studio.records.places import APP_NAME
 
 
 @dataclass(frozen=True)

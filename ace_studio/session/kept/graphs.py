@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import LARGEST_KEPT_BYTES, read_plain, write_atomically
 
 KEPT = 40
 """The newest graphs stay."""
@@ -40,8 +40,10 @@ class KeptGraphs:
     def find(self, fingerprint: str) -> KeptGraph | None:
         """The graph of a fingerprint, if it was kept."""
         try:
-            return msgspec.msgpack.decode(zlib.decompress(self._path(fingerprint).read_bytes()), type=KeptGraph)
-        except (OSError, zlib.error, msgspec.DecodeError):
+            packed = zlib.decompressobj()
+            content = packed.decompress(read_plain(self._path(fingerprint)), LARGEST_KEPT_BYTES)
+            return msgspec.msgpack.decode(content, type=KeptGraph) if packed.eof else None
+        except (OSError, zlib.error, msgspec.DecodeError, RecursionError):
             return None
 
     def _path(self, fingerprint: str) -> Path:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.results import Result, decode_result
+from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 from ace_studio.session.kept.folders import UserFolders
+
+if TYPE_CHECKING:
+    import sqlite3
 
 SCHEMA_VERSION = 3
 _SCHEMA = """
@@ -43,6 +50,27 @@ _MIGRATIONS: dict[int, str] = {
     2: "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
 }
 """Schema version -> SQL that migrates it to the next version."""
+
+
+class _Row(TypedDict):
+    """What `History.add` stores; the types of a run that waits in a file are checked."""
+
+    date: str
+    fingerprint: str
+    title: str
+    status: str
+    target: str
+    precision: str
+    output: str
+    tags: str
+    recipe_toml: str
+    result_json: bytes
+    folder: str
+    latency_ms: float | None
+    speedup: float | None
+    metric: float | None
+    metric_drop: float | None
+    size_bytes: int | None
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +107,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(part for part in parts if part)
 
 
+_FIGURES = ("latency_ms", "speedup", "metric", "metric_drop", "size_bytes")
+LONGEST_QUERY_S = 30.0
+"""Seconds after which a query is ended: the views of a database that somebody changed may have no end."""
+_STEPS_BETWEEN_LOOKS = 200_000
 _SUMMARY_COLUMNS = ", ".join(RunSummary.__struct_fields__)
 
 
@@ -129,7 +161,11 @@ class History:
         tags: Sequence[str] = (),
         date: datetime | None = None,
     ) -> int:
-        """Append a run and return its id. Raises: AceError(NOT_FOUND) if the database cannot be written."""
+        """Append a run and return its id.
+
+        Raises: AceError(NOT_FOUND) if the database cannot be written; then the run waits in a file beside it, and the
+        next call that can use the database takes it in. The same run may be added again meanwhile.
+        """
         chosen = result.runs[result.chosen] if result.chosen is not None else None
         latency = chosen.latency_ms if chosen else None
         row = {
@@ -147,10 +183,18 @@ class History:
             "folder": folder,
             **{name: getattr(chosen, name, None) for name in ("speedup", "metric", "metric_drop", "size_bytes")},
         }
-        with self._open() as database:
-            places = ", ".join(f":{name}" for name in row)
-            cursor = database.execute(f"INSERT INTO run ({', '.join(row)}) VALUES ({places})", row)
-            return int(cursor.lastrowid or 0)
+        name = hashlib.sha256(b"\0".join([msgspec.json.encode(result), output.encode(errors="replace")])).hexdigest()
+        waiting = self._waiting / f"{name[:32]}.run"
+        is_waiting = waiting.exists()
+        try:
+            with self._open() as database:  # takes in what waits
+                return _last_id(database) if is_waiting else _insert(database, row)
+        except AceError:
+            if not is_waiting:
+                with suppress(OSError):
+                    self._waiting.mkdir(parents=True, exist_ok=True)
+                    write_atomically(waiting, msgspec.msgpack.encode(row))
+            raise
 
     def list(self, *, limit: int = 1000, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
         """The newest runs, newest first; only those of a fingerprint or with a tag if asked.
@@ -161,7 +205,8 @@ class History:
             rows = database.execute(
                 f"SELECT {_SUMMARY_COLUMNS} FROM run "
                 "WHERE (:fingerprint = '' OR fingerprint = :fingerprint) "
-                "AND (:tag = '' OR EXISTS (SELECT 1 FROM json_each(run.tags) WHERE value = :tag)) "
+                "AND (:tag = '' OR json_valid(run.tags) "
+                "AND EXISTS (SELECT 1 FROM json_each(run.tags) WHERE value = :tag)) "
                 "ORDER BY id DESC LIMIT :limit",
                 {"limit": limit, "fingerprint": fingerprint, "tag": tag},
             ).fetchall()
@@ -178,16 +223,10 @@ class History:
             ).fetchone()
         if row is None:
             raise self._no_run(run_id)
-        try:
+        what, remedy = f"The record of run {run_id} is damaged", "Remove it from the history, and run the recipe again"
+        with explained(ErrorCode.BAD_FILE, what, remedy=remedy, where=self._path, of=(msgspec.DecodeError, TypeError)):
             result = decode_result(row[-1])
-        except msgspec.DecodeError as error:
-            raise AceError.of(
-                ErrorCode.BAD_FILE,
-                f"The record of run {run_id} cannot be read",
-                why=str(error),
-                where=str(self._path),
-            ) from error
-        return PastRun(summary=_summary(row[:-3]), recipe_toml=row[-3], folder=row[-2], result=result)
+        return PastRun(summary=_summary(row[:-3]), recipe_toml=str(row[-3]), folder=str(row[-2]), result=result)
 
     def set_tags(self, run_id: int, tags: Sequence[str]) -> None:
         """Replace the tags of a run.
@@ -234,11 +273,21 @@ class History:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3  # noqa: PLC0415 - not needed for the first picture of the window
+
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=self.wait_s)) as database, database:
-                _prepare(database)
-                yield database
+            with closing(sqlite3.connect(self._path, timeout=self.wait_s)) as database:
+                deadline_s = time.monotonic() + self.wait_s + LONGEST_QUERY_S
+                database.set_progress_handler(lambda: time.monotonic() > deadline_s, _STEPS_BETWEEN_LOOKS)
+                database.text_factory = partial(str, encoding="utf-8", errors="replace")
+                with database:
+                    _prepare(database)
+                    taken = self._take_in(database)
+                for file in taken:
+                    file.unlink(missing_ok=True)
+                with database:
+                    yield database
         except (OSError, sqlite3.Error) as error:
             if getattr(error, "sqlite_errorcode", None) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise HistoryBusyError.of(
@@ -256,11 +305,36 @@ class History:
                 where=str(self._path),
             ) from error
 
+    @property
+    def _waiting(self) -> Path:
+        return self._path.with_suffix(".waiting")
+
+    def _take_in(self, database: sqlite3.Connection) -> Sequence[Path]:
+        """Insert the runs that could not be added when they ended; returns their files."""
+        files = [file for file in sorted(self._waiting.glob("*.run")) if file.is_file()]
+        for file in files:
+            with suppress(OSError, msgspec.DecodeError, RecursionError):
+                row = msgspec.msgpack.decode(read_plain(file), type=_Row)
+                same = "SELECT 1 FROM run WHERE output = :output AND result_json = :result_json"
+                if database.execute(same, row).fetchone() is None:  # taken in by a process that was killed since
+                    _insert(database, row)
+        return files
+
+
+def _insert(database: sqlite3.Connection, row: Mapping[str, Any]) -> int:
+    places = ", ".join(f":{name}" for name in row)
+    cursor = database.execute(f"INSERT OR IGNORE INTO run ({', '.join(row)}) VALUES ({places})", row)
+    return int(cursor.lastrowid or 0)
+
+
+def _last_id(database: sqlite3.Connection) -> int:
+    return int(database.execute("SELECT MAX(id) FROM run").fetchone()[0] or 0)
+
 
 def _prepare(database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
-        raise sqlite3.DatabaseError(f"it was written by a newer ACE Studio (schema {version})")
+        raise database.DatabaseError(f"it was written by a newer ACE Studio (schema {version})")
     if version == 0:
         database.executescript(_SCHEMA)
     for older in range(max(version, 1) if version else SCHEMA_VERSION, SCHEMA_VERSION):
@@ -274,6 +348,12 @@ def _tags_text(tags: Sequence[str]) -> str:
 
 
 def _summary(row: Sequence[object]) -> RunSummary:
+    """The line of a record; one that says so if the record was damaged."""
     fields = dict(zip(RunSummary.__struct_fields__, row, strict=True))
-    fields["tags"] = tuple(msgspec.json.decode(str(fields["tags"]), type=list[str]))
-    return RunSummary(**fields)  # type: ignore[arg-type]
+    try:
+        fields["tags"] = decode_plain(str(fields["tags"]).encode(), list[str])
+        return msgspec.convert(fields, RunSummary)
+    except msgspec.DecodeError:
+        empty: dict[str, Any] = dict.fromkeys(RunSummary.__struct_fields__, "") | dict.fromkeys(_FIGURES)
+        number = row[0] if isinstance(row[0], int) else 0
+        return RunSummary(**empty | {"id": number, "tags": (), "title": "This record is damaged", "status": "damaged"})

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from ace_studio.jobs.launch import default_interpreter
-from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.errors import AceError, ErrorCode, explained
+from ace_studio.records.places import resource_folder
+from ace_studio.records.recipes.recipe import LimitsChoice
+from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 
 Value = str | int | float | bool
 RECENT_LIMIT = 12
+MOST_NAMES = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,69 +54,40 @@ class Setting:
         return ""
 
 
-SETTINGS: dict[str, Setting] = {
-    setting.key: setting
-    for setting in (
-        Setting(
-            key="theme",
-            group="Look",
-            label="Theme",
-            help="Colours of the window. System follows the desktop.",
-            default="system",
-            choices=("system", "light", "dark", "high-contrast"),
-        ),
-        Setting(
-            key="scale_percent",
-            group="Look",
-            label="Scale",
-            help="Size of text and icons, in percent. Takes effect at the next start.",
-            default=100,
-            low=50,
-            high=300,
-        ),
-        Setting(
-            key="interpreter",
-            group="Engine",
-            label="Python of the engine",
+_ROWS = (
+    Setting(key="theme", group="Look", label="Theme", help="Colours of the window. System follows the desktop.",
+            default="system", choices=("system", "light", "dark", "high-contrast")),
+    Setting(key="scale_percent", group="Look", label="Scale",
+            help="Size of text and icons, in percent. Takes effect at the next start.", default=100, low=50,
+            high=300),
+    Setting(key="language", group="Look", label="Language",
+            help="Language of the window; messages of the engine are English. Takes effect at the next start.",
+            default="English",
+            choices=("English", *sorted(pack.stem for pack in (resource_folder() / "languages").glob("*.json")))),
+    Setting(key="interpreter", group="Engine", label="Python of the engine",
             help="The interpreter that loads and runs your models, with your packages. Empty: the window's own.",
-            default="",
-            is_path=True,
-        ),
-        Setting(
-            key="cancel_grace_s",
-            group="Engine",
-            label="Grace period when cancelling",
-            help="Seconds that a cancelled job has to stop before its process is ended.",
-            default=3.0,
-            low=0.0,
-            high=4.0,
-        ),
-        Setting(
-            key="runs_folder",
-            group="Files",
-            label="Folder of the runs",
-            help="Where results and artifacts of runs go. Empty: a folder of the application.",
-            default="",
-            is_path=True,
-        ),
-        Setting(
-            key="reopen_last",
-            group="Files",
-            label="Open the last file at start",
-            help="Continue where you stopped.",
-            default=False,
-        ),
-        Setting(
-            key="log_lines",
-            group="Files",
-            label="Lines kept in the log",
-            help="Older lines are removed.",
-            default=2000,
-            low=100,
-            high=100_000,
-        ),
-    )
-}
+            default="", is_path=True),
+    Setting(key="cancel_grace_s", group="Engine", label="Grace period when cancelling",
+            help="Seconds that a cancelled job has to stop before its process is ended.", default=3.0, low=0.0,
+            high=4.0),
+    Setting(key="memory_limit_mb", group="Engine", label="Memory of a job",
+            help="In MB, all its processes together; it is ended there. 0: what is free at its start, less a reserve.",
+            default=0.0, low=0.0),
+    Setting(key="step_limit_s", group="Engine", label="Time without progress",
+            help="In seconds; a job that reports nothing for longer is ended. 0: the window tells, and you decide.",
+            default=0.0, low=0.0),
+    Setting(key="contain", group="Engine", label="Contain jobs that run code",
+            help="No network, and writes only in the folder of the run. Needs Linux 6.2. Auto: Try fix, and downloads.",
+            default="auto", choices=("auto", "always", "never")),
+    Setting(key="runs_folder", group="Files", label="Folder of the runs",
+            help="Where results and artifacts of runs go. Empty: a folder of the application.", default="",
+            is_path=True),
+    Setting(key="reopen_last", group="Files", label="Open the last file at start",
+            help="Continue where you stopped.", default=False),
+    Setting(key="log_lines", group="Files", label="Lines kept in the log", help="Older lines are removed.",
+            default=2000, low=100, high=100_000),
+)  # fmt: skip
+SETTINGS: dict[str, Setting] = {setting.key: setting for setting in _ROWS}
 
 
 class Settings:
@@ -132,6 +106,8 @@ class Settings:
         """The value of a setting, or its default. Raises: KeyError if there is no such row."""
         row = SETTINGS[key]
         value = self._stored.get(key, row.default)
+        if key == "contain" and value is True:
+            value = "always"  # as it was stored when it was a switch
         if row.fault(value) or not isinstance(value, str | int | float | bool):
             return row.default
         return row.kind(value)
@@ -149,7 +125,20 @@ class Settings:
     @property
     def interpreter(self) -> str:
         """The interpreter for the engine."""
+        from ace_studio.jobs.launch import default_interpreter  # noqa: PLC0415 - not needed for the first picture
+
         return str(self.get("interpreter")) or default_interpreter()
+
+    @property
+    def limits(self) -> LimitsChoice:
+        """What a job may use where its recipe says nothing."""
+        memory_mb, step_s = (float(self.get(key)) for key in ("memory_limit_mb", "step_limit_s"))
+        return LimitsChoice(memory_mb=memory_mb, step_s=step_s)
+
+    @property
+    def contain(self) -> bool | None:
+        """Whether jobs are contained; None: as fits the job."""
+        return {"always": True, "never": False}.get(str(self.get("contain")))
 
     @property
     def recent_files(self) -> tuple[str, ...]:
@@ -172,30 +161,45 @@ class Settings:
         """
         self._store(f"window.{key}", value)
 
+    def remember_newest(self, key: str, name: str, value: object) -> None:
+        """Store a value by name under a key; the values of the `MOST_NAMES` newest names stay, None removes one.
+
+        Raises: AceError(USAGE) if it cannot be saved.
+        """
+        kept = {other: stored for other, stored in self.recall_all(key).items() if other != name}
+        if value is not None:
+            kept[name] = value
+        self.remember(key, dict([*kept.items()][-MOST_NAMES:]))
+
+    def recall_all(self, key: str) -> dict[str, Any]:
+        """What `remember_newest` stored under a key, the newest last."""
+        found = self.recall(key)
+        return found if isinstance(found, dict) else {}
+
     def recall(self, key: str) -> object:
         """The value that `remember` stored, or None."""
         return self._stored.get(f"window.{key}")
 
     def _store(self, key: str, value: object) -> None:
         self._stored = {**self._stored, key: value}
+        remedy = "The change holds until the window closes. Make the folder writable to keep it"
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(self._stored), indent=2))
-        except OSError as error:
-            raise AceError.of(
-                ErrorCode.USAGE,
-                "The settings could not be saved",
-                why=str(error),
-                remedy="The change holds until the window closes. Make the folder writable to keep it",
-                where=str(self._path),
-            ) from error
+            with explained(ErrorCode.USAGE, "The settings could not be saved", remedy=remedy, where=self._path):
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                content = msgspec.json.format(msgspec.json.encode(self._stored), indent=2)
+                write_atomically(self._path, content, keep_backup=True)
         finally:
             for listener in self._listeners:
                 listener(key)
 
 
 def _read(path: Path) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
-    except (OSError, msgspec.DecodeError):
-        return {}
+    """What is stored; if the file is damaged, what was stored before."""
+    for one in (path, path.with_name(path.name + ".bak")):
+        try:
+            return decode_plain(read_plain(one), dict[str, object])
+        except FileNotFoundError:
+            break  # removed on purpose: saving never leaves a moment without the file
+        except (OSError, msgspec.DecodeError):
+            continue
+    return {}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import ErrorCode, Problem, explained
 from ace_studio.records.messages import FileReport
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 from ace_studio.session.document import Document
 
 FOLDER = "folder:"
@@ -104,17 +104,11 @@ class TrustStore:
         self._write([file for file in self._files.values() if file.sha256 != sha256])
 
     def _write(self, files: list[TrustedFile]) -> None:
-        try:
+        what = "The list of trusted files could not be saved"
+        remedy = "Make the folder writable, or trust the file for one run with --trust on the command line"
+        with explained(ErrorCode.NOT_FOUND, what, remedy=remedy, where=self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
-        except OSError as error:
-            raise AceError.of(
-                ErrorCode.NOT_FOUND,
-                "The list of trusted files could not be saved",
-                why=str(error),
-                remedy="Make the folder writable, or trust the file for one run with --trust on the command line",
-                where=str(self._path),
-            ) from error
 
 
 def _read(path: Path) -> list[TrustedFile]:
@@ -122,8 +116,8 @@ def _read(path: Path) -> list[TrustedFile]:
         status = path.stat()
         if os.name == "posix" and (status.st_uid != os.getuid() or status.st_mode & 0o022):
             return []  # others may have written it
-        return msgspec.json.decode(path.read_bytes(), type=list[TrustedFile])
-    except (OSError, msgspec.DecodeError, RecursionError):
+        return decode_plain(read_plain(path), list[TrustedFile])
+    except (OSError, msgspec.DecodeError):
         return []
 
 

@@ -61,21 +61,20 @@ class UndoStack:
 
     def undo(self) -> Recipe | None:
         """The recipe before the last step, or None."""
-        self.break_merge()
-        if not self._done:
-            return None
-        step = self._done.pop()
-        self._undone.append(step)
-        return step.before
+        step = self._move(self._done, self._undone)
+        return None if step is None else step.before
 
     def redo(self) -> Recipe | None:
         """The recipe after the step taken back last, or None."""
+        step = self._move(self._undone, self._done)
+        return None if step is None else step.after
+
+    def _move(self, source: list[UndoStep], to: list[UndoStep]) -> UndoStep | None:
         self.break_merge()
-        if not self._undone:
+        if not source:
             return None
-        step = self._undone.pop()
-        self._done.append(step)
-        return step.after
+        to.append(source.pop())
+        return to[-1]
 
     def rewrite(self, change: Callable[[Recipe], Recipe]) -> None:
         """Change every remembered recipe: it was saved to another folder, so its paths change."""

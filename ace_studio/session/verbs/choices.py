@@ -129,17 +129,6 @@ class ChoiceVerbs:
         """Threads, rounds and device."""
         self._state.choose("how to measure", replace(self._state.document.recipe, measure=measure), subject="measure")
 
-    def set_calibration(self, *, inputs: str | None = None, samples: int | None = None) -> None:
-        """The callable that gives calibration inputs, and how many to use; None leaves a value as it is."""
-        values = {key: value for key, value in (("inputs", inputs), ("samples", samples)) if value is not None}
-        self._choose("calibration", "calibration", **values, subject="calib")
-
-    def set_evaluate(self, *, function: str | None = None, higher_is_better: bool | None = None) -> None:
-        """The user's metric, and its direction; None leaves a value as it is."""
-        pairs = (("function", function), ("higher_is_better", higher_is_better))
-        values = {key: value for key, value in pairs if value is not None}
-        self._choose("evaluation", "evaluate", **values, subject="evaluate")
-
     def set_choice(self, table: str, label: str = "", **values: Any) -> None:
         """Keys of one table of the recipe, for forms that are made of rows.
 

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import AnyEvent, FileInspected, FileReport, JobFailed, JobFinished, ModelCaptured
 from ace_studio.records.recipes.file import parse_recipe, read_recipe_text, recipe_text
 from ace_studio.records.results import decode_result
+from ace_studio.records.safe_file import read_plain
 from ace_studio.session.comparison.sides import Pin, PinnedPair, PinnedSide, comparison_of
 from ace_studio.session.document import Document, JobKind, Selection
 from ace_studio.session.kept.graphs import KeptGraph
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.history import HistoryVerbs
+from ace_studio.session.verbs.jobs import JobVerbs
 
 _KEY = "pins"
-_MODELS_KEPT = 50
 Pins = tuple[Pin | None, Pin | None]
 
 
 class ComparisonVerbs:
     """A is the reference. Both are remembered with the model that is open."""
 
-    def __init__(self, state: SessionState, history: HistoryVerbs, settings: Settings) -> None:
+    def __init__(self, state: SessionState, history: HistoryVerbs, jobs: JobVerbs, settings: Settings) -> None:
         self._state = state
         self._history = history
+        self._jobs = jobs
         self._settings = settings
+        self.job = ""
+        """The job that captures a model that is to be pinned; its findings are not about the open model."""
+        self._asked = 0, Path()
+        """The side and the file of that job."""
+        self._found: ModelCaptured | None = None
+        self._captured: dict[str, KeptGraph] = {}
+        """Fingerprint -> graph of a file that was pinned: writing it down takes a while."""
 
     def pin_run(self, side: int, run_id: int, *, row: int | None = None) -> None:
         """Pin a run of the history as A (0) or B (1), or one result row of it."""
@@ -62,12 +73,37 @@ class ComparisonVerbs:
                 self._pin(side, self._choices_pin(document))
 
     def pin_file(self, side: int, path: str | Path) -> None:
-        """Pin a recipe, or the ``result.json`` of a run."""
+        """Pin a recipe, the ``result.json`` of a run, or a model, which the engine captures first."""
         file = Path(path).expanduser().absolute()
+        if file.suffix not in (".json", ".toml"):
+            self._asked = side, file
+            self._capture(None)
+            return
         with self._state.reporting():
             pin = Pin(name=f"{file.parent.name}/{file.name}", path=str(file))
             self._side(pin)  # say now what cannot be read
             self._pin(side, pin)
+
+    def heard(self, event: AnyEvent) -> None:
+        """Follow the job that captures a model that is to be pinned."""
+        match event:
+            case FileInspected(report=report):
+                self._capture(report)
+            case ModelCaptured():
+                self._found = event
+            case JobFinished() if (found := self._found) is not None:
+                side, file = self._asked
+                kept = self._captured[found.fingerprint] = KeptGraph(found.graph, found.sources)
+                self._history.graphs.keep(found.fingerprint, kept)
+                self._pin(side, Pin(name=f"{file.parent.name}/{file.name}", fingerprint=found.fingerprint))
+            case JobFailed(problems=problems):
+                self._state.report(*problems)
+            case _:
+                pass
+
+    def _capture(self, report: FileReport | None) -> None:
+        self._found = None
+        self.job = self._jobs.capture_beside(self._asked[1], report, partial(self.pin_file, *self._asked))
 
     def compare_runs(self, first: int, second: int) -> None:
         """Pin two runs of the history and show their difference, the first as the reference."""
@@ -110,7 +146,7 @@ class ComparisonVerbs:
 
     def model_opened(self) -> None:
         """Bring back what was pinned with this model. One pin alone stays, to compare across models."""
-        kept = self._kept().get(self._state.name)
+        kept = self._kept()
         first, second = self._state.document.pins
         if kept is not None:
             self._state.change(pins=kept)
@@ -124,19 +160,19 @@ class ComparisonVerbs:
     def _keep(self, pins: Pins) -> None:
         is_shown = self._state.document.comparison is not None
         self._state.change(pins=pins)
-        kept = {name: found for name, found in self._kept().items() if name != self._state.name}
-        if any(pins):
-            kept[self._state.name] = pins
         with self._state.reporting():
-            self._settings.remember(_KEY, msgspec.to_builtins(dict([*kept.items()][-_MODELS_KEPT:])))
+            kept = msgspec.to_builtins(pins) if any(pins) else None
+            self._settings.remember_newest(_KEY, self._state.name, kept)
         if is_shown:
             self.show()
 
-    def _kept(self) -> dict[str, Pins]:
+    def _kept(self) -> Pins | None:
+        """What was pinned with the model that is open; None if nothing was."""
         try:
-            return msgspec.convert(self._settings.recall(_KEY) or {}, dict[str, tuple[Pin | None, Pin | None]])
+            pins: Pins | None = msgspec.convert(self._settings.recall_all(_KEY).get(self._state.name), Pins | None)
         except msgspec.ValidationError:
-            return {}
+            return None  # the file was edited by hand
+        return pins
 
     def _run_shown(self, document: Document) -> int:
         """The run of the history that wrote to the folder of the results that are shown."""
@@ -172,7 +208,7 @@ class ComparisonVerbs:
             result, text, folder = past.result, past.recipe_toml, past.folder
         elif pin.path.endswith(".json"):
             try:
-                result = decode_result(Path(pin.path).read_bytes())
+                result = decode_result(read_plain(Path(pin.path)))
             except (OSError, msgspec.DecodeError) as error:
                 remedy = "Choose the result.json that a run wrote into its folder, or a recipe"
                 raise AceError.of(
@@ -182,7 +218,7 @@ class ComparisonVerbs:
         elif pin.path:
             text = read_recipe_text(Path(pin.path))
         fingerprint = result.fingerprint if result else fingerprint
-        graph = self._graph(fingerprint)
+        graph = self._captured.get(fingerprint) or self._history.graph_of(fingerprint)
         return PinnedSide(
             recipe=parse_recipe(text, name=pin.name) if text else None,
             graph=graph.graph if graph else None,
@@ -190,12 +226,6 @@ class ComparisonVerbs:
             result=result,
             folder=folder,
         ).of_row(pin.row)
-
-    def _graph(self, fingerprint: str) -> KeptGraph | None:
-        present = self._state.present
-        if fingerprint and present.graph is not None and present.fingerprint == fingerprint:
-            return KeptGraph(present.graph, present.sources)
-        return self._history.graphs.find(fingerprint) if fingerprint else None
 
     def _document_of(self, found: PinnedPair) -> Document:
         """All panels show the second side, with the runs of both and the merged graph."""

@@ -191,7 +191,8 @@ class FileVerbs:
     def restore(self, saved: SavedChoices) -> None:
         """Go on with choices that were left unsaved."""
         self._state.autosave.decline()
-        self._state.autosave.write(saved)
+        with self._state.reporting():
+            self._state.autosave.write(saved)
         self.open_recipe(
             Recipe(model=ModelChoice(source=saved.recipe.model.source)),
             folder=Path(saved.folder),

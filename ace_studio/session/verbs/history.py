@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipes.file import parse_recipe, recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.document import JobKind, Selection
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
-from ace_studio.session.kept.history import History, RemovedRuns
+from ace_studio.session.kept.history import History, HistoryBusyError, RemovedRuns
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.files import FileVerbs
-from ace_studio.session.verbs.history_queue import HistoryQueue
 
 
 class HistoryVerbs:
@@ -87,10 +86,7 @@ class HistoryVerbs:
             past = self.store.get(run_id)
             result = past.result
             recipe = parse_recipe(past.recipe_toml, name=f"recipe of run {run_id}")
-            kept = self.graphs.find(result.fingerprint)
-            present = self._state.present
-            if present.graph is not None and present.fingerprint == result.fingerprint:
-                kept = KeptGraph(present.graph, present.sources)
+            kept, present = self.graph_of(result.fingerprint), self._state.present
             is_same_model = (present.recipe.model, present.folder) == (recipe.model, past.folder)
             found = self._state.fresh(
                 recipe,
@@ -115,6 +111,13 @@ class HistoryVerbs:
                 problems=() if result.error is None else (result.error,),
             )
             self._state.look_at(found)
+
+    def graph_of(self, fingerprint: str) -> KeptGraph | None:
+        """The graph with this fingerprint: the present one, or one that is kept."""
+        present = self._state.present
+        if fingerprint and present.graph is not None and present.fingerprint == fingerprint:
+            return KeptGraph(present.graph, present.sources)
+        return self.graphs.find(fingerprint) if fingerprint else None
 
     def leave_past_run(self) -> None:
         """Show the present choices and findings again."""
@@ -145,3 +148,46 @@ class HistoryVerbs:
             if document.graph is not None and document.graph_job == event.job:
                 with self._state.reporting():
                     self.graphs.keep(event.result.fingerprint, KeptGraph(document.graph, document.sources))
+
+
+_BUSY = Problem(
+    code=ErrorCode.NOT_FOUND,
+    what="The history of runs is in use by another program",
+    why="Past runs cannot be read, and runs that end now wait to be added",
+    remedy="It is tried again every second. If this stays, end the program that holds the history",
+)
+
+
+class HistoryQueue:
+    """Makes each call now, or as soon as no other program holds the history, in their order."""
+
+    def __init__(self, state: SessionState, store: History) -> None:
+        self._state = state
+        self._store = store
+        self._calls: dict[object, Callable[[], object]] = {}
+
+    def add(self, call: Callable[[], object], *, key: object = None) -> None:
+        """Make this call, now or later; of one ``key`` (by default the call itself) only the last one waits."""
+        was_empty = not self._calls
+        self._calls.pop(key or call, None)
+        self._calls[key or call] = call
+        if was_empty:
+            self.retry()
+        if self._calls and not any(one is _BUSY for one in self._state.document.problems):
+            self._state.change(history_waits=True)
+            self._state.report(_BUSY)
+
+    def retry(self, *, wait_s: float | None = None) -> None:
+        """Make the calls that wait; each waits ``wait_s`` for the other program, if that is given."""
+        self._store.wait_s = wait_s or self._store.wait_s
+        while self._calls:
+            key, call = next(iter(self._calls.items()))
+            with self._state.reporting():
+                try:
+                    call()
+                except HistoryBusyError:
+                    return
+            del self._calls[key]
+        if self._state.document.history_waits:
+            problems = tuple(one for one in self._state.document.problems if one is not _BUSY)
+            self._state.change(history_waits=False, problems=problems)

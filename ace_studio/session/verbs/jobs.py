@@ -12,20 +12,20 @@ from msgspec.structs import replace
 
 from ace_studio.records import messages
 from ace_studio.records.advice_applied import applied_recipe
+from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe
-from ace_studio.records.safe_file import file_sha256
+from ace_studio.records.recipes.recipe import AdviceOrigin, ModelChoice, Recipe
+from ace_studio.records.safe_file import file_sha256, write_atomically
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.advice import without_origin
-from ace_studio.session.choices import change
+from ace_studio.session.choices import change, prefill
 from ace_studio.session.document import QueuedRun, QueueState
 from ace_studio.session.findings import without_rungs, without_runs
 from ace_studio.session.job_queue import JobQueue, start_problem, with_options
 from ace_studio.session.kept.folders import new_run_folder
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore
-from ace_studio.session.patched_copy import write_patched_copy
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.state import SessionState
 
@@ -208,6 +208,22 @@ class JobVerbs:
         changed = change(self._state.document.recipe, "inputs", tracing="", rows=rows, caught=caught)
         self._state.choose("caught inputs", changed)
 
+    def capture_beside(self, file: Path, report: messages.FileReport | None, again: Callable[[], None]) -> str:
+        """Ask what a file beside the open one is, or, with the answer, capture its model.
+
+        Returns: the job; empty if none can start now.
+        """
+        request: messages.InspectRequest | messages.TraceRequest
+        if report is not None:
+            recipe = prefill(Recipe(model=ModelChoice(source=file.name)), report)
+            request = replace(self._request(messages.TraceRequest), recipe=recipe, folder=str(file.parent))
+        elif self._can_start():
+            request = messages.InspectRequest(job=self._queue.new_job(messages.InspectRequest), path=str(file))
+        else:
+            return ""
+        self._start(request, again)
+        return request.job
+
     def request_environment(self) -> None:
         """Ask the engine what its interpreter has; the answer is `Document.environment`."""
         self._submit(messages.DoctorRequest(job=self._queue.new_job(messages.DoctorRequest)))
@@ -294,3 +310,24 @@ class JobVerbs:
 
 def _moved(spec: TensorSpec, folder: Path) -> TensorSpec:
     return replace(spec, values=relative_to(Path(spec.values), folder))
+
+
+def write_patched_copy(file: Path, patch: str) -> Path:
+    """Write the patched text to a new file beside the old one, and return its path.
+
+    Raises: AceError(BAD_FILE) if the file is not as it was when the fix was tried; AceError(NOT_FOUND) if it cannot be
+    read or the copy cannot be written.
+    """
+    from ace_studio.records.patches import apply_patch  # noqa: PLC0415 - not needed for the first picture
+
+    changed = "The file is not as it was when the fix was tried"
+    lost = f"The patched copy of {file.name} could not be written"
+    with (
+        explained(ErrorCode.BAD_FILE, changed, remedy="Try the fix again", of=ValueError),
+        explained(ErrorCode.NOT_FOUND, lost, remedy="Save the patch elsewhere, and apply it by hand"),
+    ):
+        text = apply_patch(file.read_bytes().decode(), patch)
+        names = (file.with_name(f"{file.stem}_fixed{number or ''}{file.suffix}") for number in range(1000))
+        copy = next(name for name in names if not name.exists())
+        write_atomically(copy, text.encode())
+    return copy

@@ -22,7 +22,8 @@ class PlanVerbs:
 
     def set_default_precision(self, precision: Precision) -> None:
         """Set the precision of every op that no rule matches."""
-        changed = choices.with_default_precision(self._state.document.recipe, precision)
+        # A precision chosen by hand ends planning from the goal.
+        changed = choices.change(self._state.document.recipe, "plan", default=precision, from_goal=False)
         self._state.choose(f"default precision {precision}", changed)
 
     def set_plan_from_goal(self, from_goal: bool) -> None:
@@ -42,12 +43,10 @@ class PlanVerbs:
 
     def remove_rule_at(self, index: int) -> None:
         """Remove one rule."""
-        rules = self._state.document.recipe.plan.rules
-        if 0 <= index < len(rules):
-            kept = (*rules[:index], *rules[index + 1 :])
-            self._plan(
-                f"remove {rules[index].match}", plan_rules.with_rule_list(self._state.document.recipe.plan, kept)
-            )
+        plan = self._state.document.recipe.plan
+        if 0 <= index < len(plan.rules):
+            kept = (*plan.rules[:index], *plan.rules[index + 1 :])
+            self._plan(f"remove {plan.rules[index].match}", replace(plan, rules=kept))
 
     def change_rule(self, index: int, *, match: str = "", precision: Precision | None = None) -> None:
         """Change the match or the precision of a rule, which keeps its place."""

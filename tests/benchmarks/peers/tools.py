@@ -45,6 +45,13 @@ def nncf_openvino(row: PeerRow, folder: Path) -> Left:
     return _saved_openvino(nncf.quantize(model, feed, subset_size=len(row.calibration), **kind), folder)
 
 
+def openvino_float(row: PeerRow, folder: Path) -> Left:
+    """``ov.convert_model`` and nothing else."""
+    import openvino
+
+    return _saved_openvino(openvino.convert_model(row.module, example_input=largest(row)), folder)
+
+
 def nncf_weights(row: PeerRow, folder: Path, *, mode: str) -> Left:
     """``nncf.compress_weights`` over ``ov.convert_model``, as NNCF's page on weight compression shows it."""
     import nncf
@@ -73,6 +80,11 @@ def _exported(row: PeerRow, folder: Path) -> tuple[Path, list[str]]:
     assert program is not None
     program.save(str(path), external_data=False)
     return path, [value.name for value in program.model.graph.inputs]
+
+
+def onnxruntime_float(row: PeerRow, folder: Path) -> Left:
+    """``torch.onnx.export`` and nothing else."""
+    return Left(kind="bare onnxruntime", path=str(_exported(row, folder)[0]))
 
 
 def onnxruntime_static(row: PeerRow, folder: Path) -> Left:
@@ -154,6 +166,8 @@ PEERS: dict[str, Build] = {
     "ONNX Runtime static int8": onnxruntime_static,
     "ONNX Runtime dynamic int8": onnxruntime_dynamic,
     "ONNX Runtime int4 weights": onnxruntime_nbits,
+    "OpenVINO float": openvino_float,
+    "ONNX Runtime float": onnxruntime_float,
     "torchao PT2E int8": torchao_pt2e,
     "torchao dynamic int8": torchao_dynamic,
     "torchao int8 weights": torchao_weights,

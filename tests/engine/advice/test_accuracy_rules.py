@@ -69,7 +69,7 @@ def test_ops_are_not_kept_high_where_the_run_is_close_or_a_float_or_nothing_was_
 def test_where_nobody_knows_which_ops_hold_the_error_a_scan_is_advised():
     given = facts(capture=captured(DimVerdict.DYNAMIC))
     card = scan_the_ops(given)
-    assert card.can_apply and card.estimated_gain is None and "12.0 dB" in card.why
+    assert card.change and not card.do_first and card.estimated_gain is None and "12.0 dB" in card.why
     after = applies(card, given)
     assert after.sensitivity.scan == "on"
     assert scan_the_ops(facts(recipe=after, capture=captured(DimVerdict.DYNAMIC))) is None
@@ -117,10 +117,11 @@ def test_improvements_fit_the_kind_of_network_and_are_not_repeated():
 def test_training_is_advised_after_pruning_alone_and_needs_data():
     pruning = PruningReport(method="structured", amount=0.3, sqnr_db=8.0)
     card = train_after_pruning(facts(pruning=pruning))
-    assert "8.0 dB" in card.why and card.do_first and not card.can_apply
+    assert "8.0 dB" in card.why and card.do_first
     with_data = replace(RECIPE, calibration=CalibrationChoice(inputs="data"))
     given = facts(recipe=with_data, pruning=pruning)
-    assert train_after_pruning(given).can_apply
+    card = train_after_pruning(given)
+    assert card.change and not card.do_first
     assert train_after_pruning(facts(recipe=applies(train_after_pruning(given), given), pruning=pruning)) is None
     assert train_after_pruning(facts()) is None
 

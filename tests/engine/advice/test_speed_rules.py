@@ -54,7 +54,7 @@ def test_a_runtime_that_was_left_out_of_the_recipe_can_be_applied():
     recipe = replace(RECIPE, targets=TargetsChoice(names=("onnxruntime",)))
     given = facts(FLOAT_RUN, recipe=recipe, targets=HERE)
     card = use_another_target(given)
-    assert card.kind == "target-openvino" and card.can_apply
+    assert card.kind == "target-openvino" and card.change and not card.do_first
     assert applies(card, given).targets.names == ("auto",)
     tried = (FLOAT_RUN, replace(FLOAT_RUN, target="openvino", status=RunStatus.FAILED))
     assert use_another_target(facts(recipe=recipe, targets=HERE, runs=tried)) is None
@@ -134,4 +134,4 @@ def test_the_break_that_costs_most_is_named():
     breaks = tuple(GraphBreak(file="/a/model.py", line=line, reason="why", ops_left_eager=line) for line in (3, 9))
     capture = CaptureReport(rung="partial", ops=90, seconds=1.0, graph_breaks=breaks, ops_left_eager=12)
     card = mend_the_break(facts(capture=capture))
-    assert "model.py:9" in card.title and "12 of 102" in card.why and not card.can_apply
+    assert "model.py:9" in card.title and "12 of 102" in card.why and card.do_first

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from ace_studio.engine.capture import capture_fingerprint
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import LoadedModel
-from ace_studio.records.errors import AceError
-from ace_studio.records.recipes.recipe import InputsChoice, Recipe
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.shared.flat_call import FlatCall
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, Recipe
 from ace_studio.records.tensors import DimChoice, DimVerdict
 from tests import tiny_models
 from tests.engine.capture.captures import (
@@ -106,3 +108,57 @@ def test_the_fingerprint_follows_weights_and_inputs_but_not_the_plan() -> None:
     with torch.no_grad():
         module.weight.add_(1)
     assert capture_fingerprint(loaded, Recipe(), CPU) != first
+
+
+EXPORT = Recipe(capture=CaptureChoice(rungs=("export",)))
+X, Y = torch.randn(2, 3, 4, 4), torch.randn(2, 5)
+X_LAST = X.contiguous(memory_format=torch.channels_last)
+
+
+class Branches(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.mean() * 2 + y if x.is_contiguous() else x.mean() + 1 + y
+
+
+class Memory(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.mean() + y.as_strided((4,), (1,))
+
+
+class Views(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.view(2, -1).sum() + y
+
+
+class Draws(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x + torch.rand_like(x)).sum((2, 3)) + y.sum()
+
+
+@pytest.mark.parametrize(
+    ("module", "x", "orders"),
+    [
+        (Branches(), X, ((0, 1, 2, 3), ())),
+        (Branches(), X_LAST, ((0, 2, 3, 1), ())),
+        (Memory(), X, ((), (0, 1))),
+        (Views(), X, ((), ())),  # eager refuses the other layout, the graph gives what the same numbers give
+        (Draws(), X, ((), ())),
+    ],
+    ids=["contiguous", "channels-last", "as-strided", "view", "random"],
+)
+def test_only_inputs_whose_layout_changes_the_result_are_bound_to_the_traced_one(module, x, orders):
+    reporter = Reporter()
+    captured, _ = capture(module.eval(), [(x, Y)], EXPORT, reporter)
+    assert tuple(one.memory_order for one in captured.inputs) == orders
+    assert any(one.code == "memory-layout" for one in reporter.warnings) == any(orders)
+
+
+def test_a_call_in_another_layout_is_refused_with_the_layout_in_words():
+    captured, _ = capture(Branches().eval(), [(X, Y)], EXPORT)
+    call = FlatCall(captured).around(lambda x, y: [x.mean() * 2 + y])
+    assert torch.equal(call(X, Y), Branches()(X, Y))
+    for other in (X_LAST, X.mT):
+        with pytest.raises(AceError, match="x must be contiguous") as caught:
+            call(other, Y)
+        assert caught.value.problem.code is ErrorCode.BAD_INPUT
+    assert torch.equal(call(X, Y.mT.contiguous().mT), Branches()(X, Y))

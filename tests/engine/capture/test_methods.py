@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.func import grad, vmap
 
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import CapturedModel, Example
@@ -103,3 +105,36 @@ def test_a_branch_on_a_size_is_not_lost_on_the_way(rung: str) -> None:
         return
     captured, _ = capture_by(rung, module, examples)
     assert "not valid at 3" in dims(captured)["x.1"].reason
+
+
+class Forces(nn.Module):
+    """Gradients of an energy, one for each row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def energy(self, row: Tensor) -> Tensor:
+        return torch.tanh(self.layer(row)).square().sum()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return vmap(grad(self.energy))(x)
+
+
+def test_gradients_of_every_row_are_captured_whole_for_any_number_of_rows() -> None:
+    module = Forces().eval()
+    captured, report = capture(module, [torch.randn(2, 4), torch.randn(3, 4)])
+    assert report.rung == "export"
+    x = torch.randn(7, 4)
+    torch.testing.assert_close(captured.program.module()(x), module(x))
+    assert {"layer.weight", "layer.bias"} == set(captured.program.state_dict)
+
+
+def test_a_trace_that_fails_inside_vmap_leaves_nothing_of_it_behind() -> None:
+    with contextlib.suppress(AceError):  # torch 2.13 follows it by none of these methods, 2.11 by one
+        capture(
+            Forces().eval(),
+            [torch.randn(2, 4), torch.randn(3, 4)],
+            Recipe(capture=CaptureChoice(rungs=("export-strict", "dynamo", "fx"))),
+        )
+    assert torch.randn(2).shape == (2,)

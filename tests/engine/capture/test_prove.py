@@ -59,3 +59,31 @@ def test_a_graph_that_fixes_a_free_size_refuses_the_example_of_another_size() ->
 def test_a_batch_that_is_one_in_an_example_stays_free() -> None:
     found = reference(Scaled(), 1, 4)
     assert not isinstance(proof(found, found), Mismatch)
+
+
+class Joined(nn.Module):
+    """Halves and doubles again; a size that is odd is brought to the other one, as in a U-Net."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        half = nn.functional.avg_pool1d(x, 2).repeat_interleave(2, dim=-1)
+        if half.shape[-1] != x.shape[-1]:
+            half = nn.functional.interpolate(half, size=x.shape[-1])
+        return x + half
+
+
+def test_a_path_that_holds_for_odd_and_even_sizes_is_proven_for_both_whichever_size_was_traced() -> None:
+    examples = [Example((torch.rand(2, 3, size),)) for size in (8, 11)]
+    found = run_reference(Joined(), examples, Recipe(), Reporter())
+    assert not isinstance(proof(found, found), Mismatch)
+
+
+class Doubled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if x.shape[0] % 2 == 0 else x
+
+
+def test_a_path_that_holds_for_even_sizes_only_is_refused_at_an_odd_one() -> None:
+    found = reference(Doubled(), 4, 7)
+    assert isinstance(proof(found, found), Mismatch)
+    other = found.traced_at(found.examples[0])
+    assert other is not None and other.tracing.shapes() == ((4, 3),)

@@ -146,3 +146,78 @@ def test_containers_of_the_users_own_open_to_lists_and_pythons_own_stay():
     register_containers(Inner(torch.ones(1)))
     opened = map_opened({"a": Inner(torch.ones(1)), "b": (torch.ones(1),)}, lambda leaf: leaf.numel())
     assert opened == {"a": [1], "b": (1,)}
+
+
+class Pair:
+    """A result of a class of the user's own, with a note that is no tensor."""
+
+    def __init__(self, first: Tensor, rest: list[Tensor]) -> None:
+        self.first = first
+        self.rest = rest
+        self.note = object()
+
+    def total(self) -> Tensor:
+        return self.first.sum()
+
+
+class SlotPair:
+    __slots__ = ("first", "rest")
+
+    def __init__(self, first: Tensor, rest: list[Tensor]) -> None:
+        self.first = first
+        self.rest = rest
+
+
+@pytest.mark.parametrize("kind", [Pair, SlotPair])
+def test_a_model_that_returns_an_object_of_its_own_class_gives_it_back(kind):
+    class Gives(Net):
+        def forward(self, x):
+            return kind(self.linear(x), [x + 1])
+
+    captured, _ = capture_model(
+        LoadedModel(module=Gives(), source=Path(), sha256=""),
+        [Example.of(torch.randn(size, 4)) for size in (2, 3)],
+        Recipe(),
+        device=torch.device("cpu"),
+        reporter=Reporter(),
+    )
+    result = FlatCall(captured).unflatten([torch.ones(2, 3), torch.zeros(2, 4)])
+    assert type(result) is kind and result.first.sum() == 6 and result.rest[0].sum() == 0
+    assert kind is SlotPair or result.total() == 6
+
+
+class Store:
+    """A cache like those of libraries: layers of objects with tensors and settings."""
+
+    class Layer:
+        def __init__(self, keys: Tensor) -> None:
+            self.keys, self.is_ready, self.device = keys, True, keys.device
+
+    def __init__(self, keys: Tensor) -> None:
+        self.layers = [Store.Layer(keys)]
+        self.kind = Store.Layer
+
+
+def test_an_object_with_tensors_is_an_input_whose_sizes_are_free():
+    class Step(Net):
+        def forward(self, x, cache):
+            keys = torch.cat([cache.layers[0].keys, self.linear(x)])
+            return keys.sum(0)
+
+    examples = [Example.of((torch.randn(1, 4), Store(torch.randn(size, 3)))) for size in (2, 5)]
+    register_containers([example.args for example in examples])
+    captured, report = capture_model(
+        LoadedModel(module=Step(), source=Path(), sha256=""),
+        examples,
+        Recipe(),
+        device=torch.device("cpu"),
+        reporter=Reporter(),
+    )
+    assert report.rung == "export"
+    assert [one.name for one in captured.inputs] == ["x", "cache.layers.0.keys"]
+    assert captured.inputs[1].dims[0].verdict is DimVerdict.DYNAMIC
+    assert len(FlatCall(captured).flatten(examples[1].args, {})) == 2
+
+
+def test_objects_without_tensors_and_modules_stay_single_values():
+    assert not register_containers([types.MethodType(str.upper, "a"), nn.Linear(2, 2), Path()])

@@ -97,7 +97,8 @@ def test_a_call_with_other_arguments_stays_as_it_is() -> None:
 def test_objects_that_torch_cannot_see_into_are_named_with_what_to_pass_instead() -> None:
     class Opaque:
         def __init__(self) -> None:
-            self.tensor = ones(2)
+            held = ones(2)
+            self.read = lambda: held
 
     with pytest.raises(AceError) as caught:
         compared((Opaque(),), (Opaque(),))

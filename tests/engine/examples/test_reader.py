@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import pytest
 import torch
 from torch import Tensor
 
-from ace_studio.engine.examples.reader import read_examples, split_pair
+from ace_studio.engine.examples.reader import limit_examples, read_examples, split_pair
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import LimitsChoice
 
 
 @dataclasses.dataclass
@@ -28,6 +30,23 @@ def test_an_endless_generator_is_read_up_to_the_limit() -> None:
             yield torch.ones(1)
 
     assert len(read(rows)) == 3
+
+
+def test_beyond_the_number_that_a_job_may_read_the_function_is_named_with_its_line() -> None:
+    def rows():
+        while True:
+            yield torch.ones(1)
+
+    limit_examples(5)
+    try:
+        assert len(read(rows, limit=5)) == 5
+        with pytest.raises(AceError) as caught:
+            read(functools.wraps(rows)(lambda: iter(rows())), limit=6)
+    finally:
+        limit_examples(LimitsChoice().examples)
+    problem = caught.value.problem
+    assert "function rows() gave more than 5 examples" in problem.what and "[limits] examples" in problem.remedy
+    assert problem.where == f"{__file__}:{rows.__code__.co_firstlineno}"
 
 
 @pytest.mark.parametrize(

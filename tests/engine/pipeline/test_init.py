@@ -64,6 +64,7 @@ def test_ranges_of_random_numbers_are_called_so_everywhere(tmp_path, capsys, pla
     assert "made-up" in " ".join((said.out + said.err).split())
 
 
+@pytest.mark.slow
 def test_real_data_and_plans_that_need_none_are_not_called_so(tmp_path):
     for plan, data in ((Plan(default=Precision.INT8_STATIC), "data"), (Plan(default=Precision.BF16), "")):
         assert "fake-calibration" not in {one.code for one in _result(tmp_path, plan, data=data).warnings}

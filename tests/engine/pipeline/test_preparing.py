@@ -201,7 +201,7 @@ def test_data_out_of_a_file_is_what_is_trained_on(folder):
     text = (folder / "recipe.toml").read_text().replace('inputs = "calibration_inputs"', 'inputs = "data.npz"')
     recipe = parse_recipe(text, name="r")
     request = RunRequest(job="r", recipe=recipe, folder=str(folder), trust_all=True, output=str(folder / "out"))
-    ready = make_ready(pipeline.load(request, Reporter()), recipe, folder)
+    ready = make_ready(pipeline.load_requested(request, Reporter()), recipe, folder)
     found = prepare_model(ready, recipe, reporter=Reporter())
     assert found.finetune.examples + found.finetune.held_out > 2
 

@@ -92,7 +92,7 @@ def test_transposed_values_compile_to_int8_at_dynamic_sizes_and_may_be_transpose
 @pytest.mark.skipif(not TARGETS["aoti"].available().ok, reason="no compiler for packages")
 def test_a_package_of_a_graph_that_was_traced_with_a_transposed_input_reads_contiguous_ones(tmp_path: Path):
     module, path = Transposed().eval(), tmp_path / "model.pt2"
-    package_frozen(flat(module, values(2, 9), 0, 2), path, before_folding=lambda _: None, notes={})
+    package_frozen(flat(module, values(2, 9), 0, 2), path, before_folding=lambda _: None, notes={}, ranges={})
     run, _ = open_package(path)
     for sizes in ((2, 9), (5, 20)):
         x = values(*sizes).contiguous()

@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
+from torch import nn
 
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.pt2e import quantize_int8, static_problem
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests.engine.quantize.graphs import op_ids, run, targets
 
 
@@ -71,3 +82,109 @@ def test_an_op_without_int8_kernels_says_so(mlp):
         flat_graph(mlp.exported), static={"relu"}, calibration=[[mlp.example]], reporter=Reporter()
     )
     assert set(refused) == {"relu"}
+
+
+class Residual(nn.Module):
+    """Two convolutions, an addition of their input or of a third convolution, and a head."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.kind = kind
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.first = nn.Conv2d(16, 16, 3, padding=1)
+        self.second = nn.Conv2d(16, 16, 3, padding=1)
+        self.shortcut = nn.Conv2d(16, 16, 1)
+        self.head = nn.Conv2d(16, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """[B, 3, H, W] -> [B, 4, H, W]."""
+        x = self.stem(x).relu()
+        y = self.second(self.first(x).relu())
+        if self.kind == "shortcut":
+            return self.head((self.shortcut(x) + y).relu())
+        if self.kind == "read later":
+            return self.head((x + y).relu()) + self.head(x)
+        if self.kind == "no relation":
+            return self.head((y + x.sigmoid()).relu())
+        if self.kind == "twice":
+            return self.head((y + y).relu())
+        if self.kind == "smaller":
+            return self.head((y + x.mean((2, 3), keepdim=True)).relu())
+        return self.head((x + y).relu())
+
+
+def _input(batch=2):
+    return torch.randn((batch, 3, 8, 8), generator=torch.Generator().manual_seed(batch))
+
+
+def _quantized(kind):
+    module = Residual(kind).eval()
+    with torch.no_grad():
+        program = export_program(module, (_input(),), {}, dynamic_shapes=({0: DYNAMIC},), strict=False)
+    graph_module = flat_graph(program)
+    ids = {node.meta[OP_ID] for node in graph_module.graph.nodes if OP_ID in node.meta}
+    return module, *quantize_int8(graph_module, static=ids, calibration=[[_input()]], reporter=Reporter())
+
+
+def _inputs_of_addition(graph_module):
+    node = next(node for node in graph_module.graph.nodes if str(node.target) == "aten.add.Tensor")
+    return sorted("dequantize" in str(one.target) for one in node.all_input_nodes)
+
+
+@pytest.mark.parametrize("kind", ["identity", "shortcut"])
+def test_what_is_added_to_an_int8_convolution_gets_a_grid_and_the_convolution_s_result_none(kind):
+    module, quantized, refused = _quantized(kind)
+    assert "add" not in refused
+    assert _inputs_of_addition(quantized) == [False, True]
+    with torch.no_grad():
+        assert sqnr_db([module(_input(5))], list(quantized(_input(5)))) > 25
+
+
+def test_a_shared_value_has_one_grid_for_the_convolution_and_the_addition():
+    _, quantized, _ = _quantized("identity")
+    added = next(node for node in quantized.graph.nodes if str(node.target) == "aten.add.Tensor").all_input_nodes
+    grid = next(one for one in added if "dequantize" in str(one.target)).args[0]
+    readers = {str(reader.target) for dequantized in grid.users for reader in dequantized.users}
+    assert readers == {"aten.add.Tensor", "aten.conv2d.default"}
+
+
+@pytest.mark.parametrize("kind", ["read later", "no relation", "twice", "smaller"])
+def test_an_addition_that_the_kernel_cannot_do_in_place_stays_in_float_with_a_reason(kind):
+    _, quantized, refused = _quantized(kind)
+    assert "in place" in refused["add"]
+    inputs = next(node for node in quantized.graph.nodes if str(node.target) == "aten.add.Tensor").all_input_nodes
+    assert not any("dequantize" in str(one.target) for one in inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["identity", "shortcut"])
+def test_inductor_does_the_addition_in_the_int8_kernel_and_says_so(kind, tmp_path):
+    module = Residual(kind).eval()
+    examples = [Example.of((_input(batch),)) for batch in (2, 3)]
+    captured, _ = capture_model(
+        LoadedModel(module=module, source=Path(), sha256=""),
+        examples,
+        Recipe(capture=CaptureChoice(rungs=("export",))),
+        device=torch.device("cpu"),
+        reporter=Reporter(),
+    )
+    target = TARGETS["inductor"]
+    plan = bind_plan(Plan(default=Precision.INT8_STATIC), captured.table, op_problem=target.op_problem)
+    lowered = target.lower(
+        LoweringJob(
+            captured=captured,
+            plan=plan,
+            calibration=lambda: captured.examples,
+            threads=1,
+            device=torch.device("cpu"),
+            folder=tmp_path,
+        )
+    )
+    actual = {one.op_id: one for one in lowered.read_back()}
+    assert "qconv2d_pointwise.binary" in str(actual["add"])
+    assert actual["add"].actual == "fused"
+    assert {actual[op].actual for op in actual if op.startswith("conv2d")} == {Precision.INT8_STATIC}
+    for batch in (1, 2, 5):
+        with torch.no_grad():
+            assert sqnr_db([module(_input(batch))], [lowered(_input(batch))]) > 25

@@ -1,12 +1,14 @@
 """The report is self-contained, escapes names, and result.json comes back as it was."""
 
+from xml.etree import ElementTree
+
 from msgspec.structs import replace
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show_result import show_improvements
-from ace_studio.engine.report import write_report
+from ace_studio.engine.report import BAR, OVERSHOOT, comparison_svg, write_report
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import ErrorCode, Problem, visible
 from ace_studio.records.results import (
     Baseline,
     Improvement,
@@ -16,12 +18,13 @@ from ace_studio.records.results import (
     ResultStatus,
     RunStatus,
     TargetRun,
+    Warning,
     decode_result,
 )
 from ace_studio.records.results.finetuning import FinetuneEpoch, FinetuneReport
 from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 
-HOSTILE = "<script>alert(1)</script>"
+HOSTILE = "<script>alert(1)</script>\x1b[1m\u202e"
 LATENCY = Latency(p10=1.0, p50=2.0, p90=3.0, n=5)
 OP = OpReport(
     id="conv", op="aten.conv2d.default", module=HOSTILE, shape="1", device="cpu", planned="fp32", actual="fp32"
@@ -50,7 +53,8 @@ def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):
     write_report(RESULT, None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script" not in text
-    assert "&lt;script&gt;" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\u001b[1m\\u202e" in text
+    assert not {"\x1b", "\u202e"} & set(text + (tmp_path / "comparison.svg").read_text(encoding="utf-8"))
     assert "src=" not in text
     assert "href=" not in text
 
@@ -125,3 +129,38 @@ def test_pruning_training_and_advice_are_in_the_report(tmp_path):
 def test_what_was_done_comes_back_from_result_json(tmp_path):
     write_report(CHANGED, None, tmp_path)
     assert decode_result((tmp_path / "result.json").read_bytes()) == CHANGED
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_picture_is_well_formed_and_its_bars_are_to_scale():
+    root = ElementTree.fromstring(comparison_svg(RESULT))
+    bars = [node for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("rx")]
+    assert len(bars) == 2
+    assert bars[0].get("width") == bars[1].get("width")
+    words = "".join(root.itertext())
+    assert "openvino int8-static ✓" in words
+
+
+def test_a_spread_that_is_far_longer_than_all_medians_ends_in_an_arrow_inside_the_picture():
+    calm = replace(RESULT.baseline, latency_ms=Latency(p10=1.9, p50=2.0, p90=2.1, n=5))
+    busy = replace(RESULT.runs[0], latency_ms=Latency(p10=1.0, p50=2.0, p90=200.0, n=5))
+    picture = ElementTree.fromstring(comparison_svg(replace(RESULT, baseline=calm, runs=(busy,))))
+    paths = [node.get("d") for node in picture.iter(f"{SVG}path")]
+    assert paths[0].endswith("m0,-4 v8")
+    assert paths[1].endswith("l-5,-4 m5,4 l-5,4")
+    assert float(paths[1].split("H")[1].split()[0]) == 210 + BAR + OVERSHOOT
+
+
+def test_a_run_without_a_latency_says_why_and_its_words_are_escaped_and_cut():
+    lost = replace(RESULT.runs[1], error=None, warnings=(Warning(code="dropped", what=HOSTILE + "x" * 200),))
+    text = comparison_svg(replace(RESULT, runs=(lost,)))
+    assert "<script" not in text
+    texts = [node.text or "" for node in ElementTree.fromstring(text).iter(f"{SVG}text")]
+    words = next(one for one in texts if visible(HOSTILE) in one and one.endswith("…"))
+    assert len(words) == 100
+
+
+def test_a_result_without_a_baseline_still_gives_a_picture():
+    assert "eager fp32 (baseline)" in comparison_svg(replace(RESULT, baseline=None, runs=()))

@@ -60,9 +60,9 @@ def make_job(captured: CapturedModel, plan: BoundPlan, folder: Path) -> Lowering
 OPEN_ONE_AFTER_ANOTHER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from ace_studio.engine.verify_child import main
+from ace_studio.engine.verify_child import verify
 for line in sys.stdin:
-    main(line.strip())
+    verify(line.strip())
     print("done", flush=True)
 """
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.capture import capture_model
 from ace_studio.engine.export import artifact, verify_artifact
-from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.flow import Example, LoadedModel, tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS, report_refusals, report_targets
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.targets import TARGET_ROWS
 from tests.engine.bound_plans import bound_at
 from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
@@ -221,3 +225,53 @@ def test_a_file_that_is_no_artifact_is_refused(target, tmp_path):
     wrong.write_text("<html>not found</html>", encoding="utf-8")
     with pytest.raises(AceError):
         TARGETS[target].load(wrong, threads=1)
+
+
+class TwoPaths(nn.Module):
+    """Another layer from 51 columns on; never called with fewer than 3."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        if x.shape[1] < 3:
+            return x
+        return self.other(x) * 3 if x.shape[1] > 50 else self.one(x)
+
+
+def _columns(count):
+    return torch.ones(2, count, 4)
+
+
+@pytest.fixture(scope="module")
+def ranged():
+    loaded = LoadedModel(module=TwoPaths().eval(), source=Path(), sha256="")
+    examples = [Example((_columns(count),)) for count in (10, 20)]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    return captured
+
+
+@pytest.mark.parametrize("name", [name for name in AVAILABLE if name not in COMPILED_CASES])
+def test_sizes_beyond_the_range_of_the_graph_are_refused_by_the_model_and_by_what_its_file_says(ranged, name, tmp_path):
+    plan = bound(name, ranged, Precision.FP32)
+    if TARGETS[name].device_problem(ranged.device):
+        pytest.skip("it does not run on the CPU")
+    lowered = TARGETS[name].lower(make_job(ranged, plan, tmp_path))
+    for count in (3, 50):
+        torch.testing.assert_close(lowered(_columns(count)), ranged.module(_columns(count)))
+    for count in (2, 51):
+        with pytest.raises(AceError, match=f"x.1 must be 3 to 50, and it is {count}") as caught:
+            lowered(_columns(count))
+        assert caught.value.problem.code is ErrorCode.BAD_INPUT
+    path = lowered.save(tmp_path)
+    if path.suffix == ".onnx":
+        stored = pytest.importorskip("onnx").load(path).metadata_props
+        assert {one.key: one.value for one in stored}["ace_studio.sizes"] == "x.1 must be 3 to 50"
+        return
+    run = torch.export.load(path).module() if path.suffix == ".pt2" else TARGETS[name].load(path, threads=1)
+    run(_columns(50))
+    for count in (2, 51):
+        with pytest.raises((RuntimeError, AceError)):
+            run(_columns(count))

@@ -77,3 +77,15 @@ def test_the_plans_that_a_search_tried_are_crosses_without_a_name(desk, charts):
     view = open_chart(desk, charts, "trade-off")
     assert view.steps == [(pytest.approx(2.5), pytest.approx(1.5))]
     assert len(view._spots) == 4
+
+
+def test_a_line_is_set_by_the_keyboard_too_and_begins_at_the_chosen_run(desk, charts):
+    view = open_chart(desk, charts, "trade-off")
+    view.cost_line.check.setFocus()
+    desk.bot.keyClick(view.cost_line.check, Qt.Key.Key_Space)
+    desk.settle()
+    assert desk.document.recipe.goal.max_latency_ratio == pytest.approx(0.4)
+    assert view.lines["x"].value() == pytest.approx(4.0)
+    view.cost_line.number.setValue(0.25)
+    desk.settle()
+    assert view.lines["x"].value() == pytest.approx(2.5)

@@ -85,6 +85,7 @@ def test_a_cell_where_nothing_is_has_no_value():
 
 def test_another_example_and_a_file_are_asked_for_without_leaving_the_chart(answered, monkeypatch):
     view = answered.window.workbench.panel("charts").views["values"]
+    view.example.setCurrentIndex(1)
     view.example.activated.emit(1)
     answered.settle()
     assert answered.engine.requests[-1].example == 1

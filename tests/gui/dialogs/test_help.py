@@ -8,11 +8,11 @@ import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtTest import QTest
 
-from ace_studio.gui.dialogs.help import HelpDialog
-from ace_studio.gui.dialogs.help_pages import help_pages, help_sections
+from ace_studio.gui.dialogs.help import HelpDialog, help_pages, help_sections, search
 from ace_studio.gui.shell.actions import ACTIONS
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.widgets.small import GAP
 from ace_studio.records.places import resource_folder
 from tests.gui.touring import tour_of_dialogs
 
@@ -131,9 +131,53 @@ def test_code_and_tables_of_a_page_are_in_the_colours_of_the_theme(desk, helping
     assert code.fontFixedPitch() and code.background().color().name() == THEMES[name].raised
 
 
+def test_only_headings_have_the_room_of_headings(desk, helping):
+    helping.go_to("goals")
+    desk.settle()
+    block, roomy = helping.browser.document().begin(), []
+    while block.isValid():
+        if block.blockFormat().topMargin() == 2 * GAP:
+            roomy.append(block)
+        block = block.next()
+    assert roomy and [block.text() for block in roomy if not block.blockFormat().headingLevel()] == []
+
+
 def test_a_picture_beside_a_page_is_shown(desk, helping, tmp_path):
     desk.window.grab().save(str(tmp_path / "shot.png"))
     (tmp_path / "page.md").write_text("# A page\n\n![the window](shot.png)\n")
     helping.browser.setSource(QUrl.fromLocalFile(str(tmp_path / "page.md")))
     desk.settle()
     assert helping.browser.document().size().height() > 300
+
+
+def test_the_help_begins_with_its_index_and_follows_it():
+    names = [page.name for page in help_pages()]
+    index = (resource_folder() / "help" / "index.md").read_text(encoding="utf-8")
+    assert names == ["index.md", *re.findall(r"\]\(([\w-]+\.md)\)", index)]
+
+
+def test_every_page_begins_a_section_and_comments_in_code_do_not():
+    assert [section.page for section in help_sections() if section.level == 1] == [*help_pages()]
+
+
+def test_every_link_to_a_section_leads_to_one():
+    addresses = {section.address for section in help_sections()}
+    for page in help_pages():
+        links = re.findall(r"\]\(([\w-]*)(?:\.md)?#([\w-]+)\)", page.read_text(encoding="utf-8"))
+        assert {f"{name or page.stem}#{title}" for name, title in links} - addresses == set(), page.name
+
+
+def test_a_search_finds_sections_with_all_words_those_with_a_word_in_the_title_first():
+    sections = [section.address for section, _ in search("Fine-tuning")]
+    assert sections[0].startswith("compress-more") and len(sections) > 2
+    hits = search("exit code")
+    assert "command-line#exit-codes" in {section.address for section, _ in hits}
+    assert all("exit" in f"{hit.title} {hit.text}".casefold() for hit, _ in hits)
+    assert "deploy" in [section.address for section, _ in search("deploy C++")]
+    assert search("") == [] and search("zebra int8") == []
+
+
+def test_what_is_found_is_shown_with_the_text_around_it():
+    section, snippet = search("libEGL")[0]
+    assert section.address.startswith("troubleshooting#") and len(snippet) <= 70
+    assert search("ratchet") == [] or "ratchet" in search("ratchet")[0][1]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import groupby
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QPushButton
 
-from ace_studio.gui.dialogs.settings import SettingsDialog
+from ace_studio.gui.dialogs import settings as settings_dialog
+from ace_studio.gui.dialogs.settings import PackList, SettingsDialog
+from ace_studio.jobs.engine_packs import find_packs, install
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.session.kept.settings import SETTINGS
+from tests.jobs.packs import make_pack, pack_named
 
 
 @pytest.fixture
@@ -55,7 +61,14 @@ def test_typing_leaves_the_settings_that_contain_the_words_and_marks_them(desk, 
 @pytest.mark.parametrize("key", SETTINGS)
 def test_a_changed_value_goes_back_to_the_default_with_one_click(desk, qtbot, key):
     setting = SETTINGS[key]
-    other = {"theme": "light", "runs_folder": "/runs", "interpreter": "/python", "reopen_last": True}.get(key, 200)
+    other = {
+        "theme": "light",
+        "language": "Deutsch",
+        "runs_folder": "/runs",
+        "interpreter": "/python",
+        "reopen_last": True,
+        "contain": "always",
+    }.get(key, 200)
     desk.session.set_setting("theme", setting.default if key == "theme" else "dark")
     desk.session.set_setting(key, 1.5 if setting.kind is float else other)
     desk.do("settings")
@@ -66,3 +79,38 @@ def test_a_changed_value_goes_back_to_the_default_with_one_click(desk, qtbot, ke
     QTest.mouseClick(reset, Qt.MouseButton.LeftButton)
     assert desk.session.settings.get(key) == setting.default and not reset.isVisible()
     dialog.close()
+
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
+
+
+def texts(widget) -> str:
+    return "\n".join(one.text() for one in widget.findChildren(QLabel) if one.isVisible())
+
+
+def test_a_pack_is_listed_and_removed_unless_it_is_in_use(desk, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    install(make_pack(tmp_path), lambda *_: None)
+    dialog = SettingsDialog(desk.session, desk.window.theme)
+    desk.bot.addWidget(dialog)
+    dialog.show()
+    dialog.search.setText("engine packs")
+    packs = dialog.findChild(PackList)
+    assert packs.isVisible() and pack_named() in texts(packs)
+
+    def refuse(name: str) -> None:
+        raise AceError.of(ErrorCode.USAGE, f"{name} is in use", why="process 7 runs in it")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(settings_dialog, "remove", refuse)
+        click_remove(desk, packs)
+    assert "process 7 runs in it" in texts(packs) and len(find_packs()) == 1
+    click_remove(desk, packs)
+    assert find_packs() == () and "No engine pack is installed." in texts(packs)
+
+
+def click_remove(desk, packs) -> None:
+    desk.settle()
+    button = next(one for one in packs.findChildren(QPushButton) if one.isVisible())
+    desk.bot.mouseClick(button, Qt.MouseButton.LeftButton)
+    desk.settle()

@@ -9,6 +9,7 @@ from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from tests.gui.gestures import open_block
 from tests.gui.looking import (
     LEFT,
     NONE,
@@ -40,7 +41,7 @@ def test_a_double_clicked_block_opens_and_closes_and_stays_within_a_pixel(view, 
 
 
 def test_an_opened_inner_block_stays_where_it_was(view):
-    view.open_block("layers")
+    open_block(view, "layers")
     inner = block(view, "layers.3")
     view.canvas.show_node(inner)
     before = corner(view, inner)

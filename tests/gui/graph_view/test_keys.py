@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from tests.gui.gestures import open_block
 from tests.gui.looking import (
     CTRL,
     block,
@@ -14,7 +15,7 @@ from tests.gui.looking import (
 
 
 def test_backspace_closes_the_block_around_the_current_op(view, qtbot):
-    view.open_block("layers.2")
+    open_block(view, "layers.2")
     view.canvas.set_current(row(view, "add_2"))
     qtbot.keyClick(view.canvas, Qt.Key.Key_Backspace)
     assert not view.picture.arrangement.is_open(block(view, "layers.2"))

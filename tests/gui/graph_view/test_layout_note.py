@@ -91,5 +91,5 @@ def test_an_op_that_is_revealed_in_a_large_block_is_current_when_it_is_there(lar
     large.reveal(op_id)
     laid_out(large)
     row = large.picture.rows_of([op_id])[0]
-    assert large.picture.row_visible(row)
+    assert large.picture.scene.visible[row]
     assert large.canvas.current == row

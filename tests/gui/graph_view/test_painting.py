@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from ace_studio.gui.graph_view.painting import bend
 from tests.gui.graph_tables import large_table, table_of
 from tests.gui.looking import (
     colours_in,
@@ -42,3 +44,12 @@ def test_ten_thousand_ops_are_built_and_painted_open_and_closed(view, laid_out):
     laid_out(view)
     assert len(view.picture.scene.boxes) == len(view.picture.table) >= 10_000
     assert len(colours_in(picture_of(view))) > 4
+
+
+def test_a_curve_joins_the_ends_of_its_edge_and_leaves_vertically():
+    pieces = bend(np.array([[0.0, 0.0, 40.0, 100.0]]), 14)
+    assert pieces.shape == (14, 4)
+    assert pieces[0, :2].tolist() == [0.0, 0.0]
+    assert pieces[-1, 2:].tolist() == pytest.approx([40.0, 100.0])
+    assert abs(pieces[0, 2]) < abs(pieces[0, 3])
+    assert np.allclose(pieces[1:, :2], pieces[:-1, 2:])

@@ -22,7 +22,7 @@ def test_next_and_previous_open_what_hides_a_match_and_go_round(view, qtbot):
     assert "5 found" in view.search_bar.count.text()
     qtbot.keyClick(view.search_bar.field, Qt.Key.Key_Return)
     assert view.selected_ops == ("act_0",)
-    assert view.picture.row_visible(row(view, "act_0"))
+    assert view.picture.scene.visible[row(view, "act_0")]
     assert view.canvas.rect().contains(middle(view, row(view, "act_0")))
     qtbot.keyClick(view.search_bar.field, Qt.Key.Key_Return, SHIFT)
     assert view.selected_ops == ("act_4",)

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 
 from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.surface import READABLE_SCALE
+from tests.gui.gestures import close_block
 from tests.gui.graph_tables import large_table, layered_table, table_of
 from tests.gui.looking import (
     block,
@@ -28,7 +29,7 @@ def test_a_block_closed_from_its_far_end_comes_back_into_sight(view):
     view.canvas.open_everything()
     view.zoom_by(3.0)
     view.reveal("add_4")
-    view.close_block("layers")
+    close_block(view, "layers")
     place = middle(view, block(view, "layers"))
     assert view.canvas.rect().contains(place)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.gui.ops.break_entries import is_same_place, parse_place, sentence
+from ace_studio.gui.ops.break_entries import is_same_place, parse_place
 from tests.gui.breaking import FILE
 
 
@@ -26,9 +26,3 @@ def test_places_are_the_same_line_with_or_without_the_folder():
     assert is_same_place(("net.py", 3), (FILE, 3))
     assert not is_same_place(("et.py", 3), (FILE, 3))
     assert not is_same_place((FILE, 0), (FILE, 0))
-
-
-def test_sentences_keep_names_of_code():
-    assert sentence("the code stops") == "The code stops."
-    assert sentence("torch.cond cannot") == "torch.cond cannot."
-    assert sentence("") == ""

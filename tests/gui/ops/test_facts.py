@@ -31,3 +31,16 @@ def test_without_a_selected_run_the_chosen_one_is_looked_at(desk):
     desk.ran()
     desk.session.view.select_run(None)
     assert selected_run(desk.document) is desk.document.runs[desk.document.result.chosen]
+
+
+def test_the_search_in_the_graph_finds_ops_by_time_and_actual_precision(desk):
+    desk.ran()
+    view = desk.window.workbench.panel("graph").view
+    run = selected_run(desk.document)
+    times = {report.id: report.latency_ms for report in run.ops if report.latency_ms}
+    slow = {op_id for op_id, time in times.items() if time > sum(times.values()) / 10}
+    assert slow
+    assert set(view.search("time>10%")) == slow
+    low = {report.id for report in run.ops if report.actual == "int8-static"}
+    assert set(view.search("precision:int8")) == low != set()
+    assert view.search("time>10% precision:fp8") == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint
 
+from tests.gui.gestures import open_block
 from tests.gui.planning import rules, trigger
 
 
@@ -30,7 +31,7 @@ def test_the_context_menu_of_the_graph_is_about_the_block_under_the_pointer(desk
     view = desk.window.workbench.panel("graph").view
     picture = view.picture
     block = picture.tree.block_of_path("layers.1")
-    view.open_block("layers")
+    open_block(view, "layers")
     x, y = view.canvas.camera.to_screen(float(picture.scene.x[block]), float(picture.scene.y[block]))
     menu = view.menu_at(QPoint(round(x) + 4, round(y) + 4))
     titles = {action.text(): action.menu() for action in menu.actions() if action.menu()}

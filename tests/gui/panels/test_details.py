@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from tests.gui.comparing import two_plans
+
 
 def lines(panel):
     roots = [panel.tree.topLevelItem(at) for at in range(panel.tree.topLevelItemCount())]
@@ -32,6 +34,7 @@ def test_lines_and_everything_can_be_copied(desk, compared_graph):
     desk.session.view.select(("act_1",))
     desk.settle()
     panel.tree.setCurrentItem(lines(panel)["name", "act_1"])
+    panel.tree.setFocus()
     desk.bot.keyClick(panel.tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QApplication.clipboard().text() == "name\tact_1"
     desk.bot.mouseClick(panel.copy_button, Qt.MouseButton.LeftButton)
@@ -47,3 +50,14 @@ def test_a_folded_group_stays_folded_for_the_next_op(desk, compared_graph):
     desk.settle()
     assert not panel.tree.topLevelItem(0).isExpanded()
     assert panel.tree.topLevelItem(1).isExpanded()
+
+
+def test_what_differs_of_an_op_is_a_line_of_a_and_a_line_of_b(desk):
+    found = two_plans(desk)
+    table = found.merged.table
+    desk.session.view.select([next(op_id for op_id, op in zip(table.op_id, table.op, strict=True) if "conv2d" in op)])
+    panel = desk.panel("details")
+    lines = {group.title: [(line.name, line.value) for line in group.lines] for group in panel.groups}
+    at = lines["Precision"].index(("planned", f"A: {found.sides[0].recipe.plan.default}"))
+    assert lines["Precision"][at + 1] == ("", "B: fp16")
+    assert lines["Op"][1] == ("operator", "aten.conv2d.default")

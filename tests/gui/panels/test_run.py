@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
+from ace_studio.gui.panels.run import preview_words
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.records.messages import JobCancelled, LogLine, Phase, Progress, RunRequest
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import EngineState
+from ace_studio.session.run_preview import RunPreview
+from tests.gui.gestures import LEFT
 
 
 def test_a_run_comes_to_the_front_and_then_its_results(desk):
@@ -59,3 +63,45 @@ def test_steps_say_the_share_done_and_a_cancelled_run_is_said(desk):
     desk.settle()
     assert run._phase.text() == "Cancelled"
     assert not any("to come" in run.steps.topLevelItem(at).text(1) for at in range(run.steps.topLevelItemCount()))
+
+
+def shown(queue):
+    return [queue.list.item(at).text() for at in range(queue.list.count())]
+
+
+def test_runs_wait_in_a_list_are_moved_and_taken_out_by_clicks(desk):
+    desk.traced()
+    desk.engine.by_itself = False
+    run = desk.panel("run")
+    assert not run.queue.isVisible()
+    for precision in (Precision.FP32, Precision.FP16, Precision.BF16):
+        desk.session.plan.set_default_precision(precision)
+        desk.do("run")
+    assert run.run_button.text() == "Run after this (F6)"
+    assert [text.split(",")[0] for text in shown(run.queue)] == [
+        "1.  running:  fp32", "2.  waiting:  fp16", "3.  waiting:  bf16",
+    ]  # fmt: skip
+    assert "fp16 → bf16" in run.queue.list.item(2).toolTip()
+    run.queue.list.setCurrentRow(2)
+    assert not run.queue.down.isEnabled()
+    desk.bot.mouseClick(run.queue.up, LEFT)
+    desk.settle()
+    assert shown(run.queue)[1].startswith("2.  waiting:  bf16")
+    desk.bot.mouseClick(run.queue.remove, LEFT)
+    desk.settle()
+    assert len(shown(run.queue)) == 2
+    desk.engine.answer(desk.engine.requests[-1])
+    desk.settle()
+    assert [text.split("  ")[1] for text in shown(desk.panel("run").queue)] == ["done:", "running:"]
+
+
+def test_a_run_says_what_it_will_do_and_cost(desk):
+    panel = desk.traced().panel("run")
+    assert "No earlier run of this model" in panel.preview.text()
+    desk.do("run")
+    panel = desk.panel("run")
+    assert panel.preview.isVisible()
+    found = RunPreview(targets=("a", "b"), is_searched=False, builds=2, seconds=110.0)
+    assert preview_words(found) == (
+        "Run builds 1 plan for 2 targets (a, b): 2 builds. About 1:50, by the last run of this model."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from threading import Event, Timer
 
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
@@ -12,13 +13,17 @@ from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed
 from ace_studio.records.places import example_recipe
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.session.kept import autosave
 
 
 def test_a_trace_shows_the_graph_and_the_verdicts(desk):
     desk.traced()
     graph = desk.window.workbench.panel("graph")
     assert graph.view.picture is not None
-    assert desk.panel("shapes").table.chip_text("pixels.0").startswith("dynamic")
+    model = desk.panel("shapes").table.model()
+    chips = {one.name: chip for one, chip in zip(model.columns, model.chips, strict=True)}
+    assert chips["pixels.0"].text.startswith("dynamic")
 
 
 def test_a_dropped_file_is_opened(desk):
@@ -61,3 +66,14 @@ def test_a_new_window_is_never_larger_than_the_screen(desk, qtbot):
     room = window.screen().availableSize()
     assert window.width() <= room.width()
     assert window.height() <= room.height()
+
+
+def test_closing_the_window_waits_until_the_choices_are_stored(desk, monkeypatch):
+    moves, written = Event(), []
+    monkeypatch.setattr(autosave, "write_atomically", lambda path, *_, **__: moves.wait(30) and written.append(path))
+    desk.open_example()
+    desk.session.plan.set_default_precision(Precision.BF16)
+    assert not written
+    Timer(0.05, moves.set).start()
+    desk.window.close()
+    assert written

@@ -8,9 +8,9 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from ace_studio.gui.shell.app import _application
+from ace_studio.gui.shell.start import make_application
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
-from ace_studio.gui.widgets.small import scrolling
+from ace_studio.gui.widgets.layouts import scrolling
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
@@ -90,7 +90,7 @@ def test_number_fields_accept_what_they_show_whatever_the_language_of_the_deskto
     before = QLocale()
     QLocale.setDefault(QLocale(desktop))
     try:
-        _application(None)
+        make_application(None)
         field, whole = DecimalBox(), WholeBox()
     finally:
         QLocale.setDefault(before)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog
 
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import ElidedLabel, fill_combo, fit_screen
+from ace_studio.gui.widgets.small import ElidedLabel, fill_combo, fit_screen, label, tip_text
 
 
 def test_a_window_is_never_larger_than_its_screen(qtbot):
@@ -30,3 +31,17 @@ def test_an_elided_label_keeps_the_whole_text_as_its_tip(qtbot):
     line.setText("a long text " * 20)
     assert line.toolTip() == "a long text " * 20
     assert line.minimumSizeHint().width() < 50
+
+
+def test_a_name_from_a_model_is_never_markup_nor_reorders_a_line(qtbot):
+    name = "<img src='/dev/zero'> \x1b[1m \u202egnp.exe"
+    shown = "<img src='/dev/zero'> \\u001b[1m \\u202egnp.exe"
+    line, elided = label(name), ElidedLabel()
+    for widget in (line, elided):
+        qtbot.addWidget(widget)
+    elided.setText(name)
+    assert (line.text(), elided.text()) == (shown, shown)
+    assert line.textFormat() == elided.textFormat() == Qt.TextFormat.PlainText
+    assert "<img" not in elided.toolTip()
+    assert "&lt;img src=" in elided.toolTip()
+    assert tip_text("List<int> of a < b") == "List<int> of a < b"

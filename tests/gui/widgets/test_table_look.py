@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 
 
@@ -51,7 +51,12 @@ def test_several_rows_can_be_selected_where_that_makes_sense(qtbot, model):
 
 
 def test_columns_are_as_wide_as_they_ask_for_and_the_table_has_a_name_for_screen_readers(qtbot, model):
+    columns = model.columns
+    model.set_columns(())
     table = shown(qtbot, model)
-    set_widths(table, model)
+    assert show_columns(table, model, columns)
     assert [table.columnWidth(at) for at in range(2)] == [150, 60]
+    table.setColumnWidth(0, 99)
+    assert not show_columns(table, model, columns)
+    assert [table.columnWidth(at) for at in range(2)] == [99, 60]
     assert table.accessibleName() == "Runs"

@@ -6,7 +6,8 @@ import pytest
 
 from ace_studio.gui.words.formatting import (
     NOTHING,
-    TimeUnit,
+    SIZES,
+    Unit,
     bytes_text,
     count_text,
     decibel_text,
@@ -14,11 +15,11 @@ from ace_studio.gui.words.formatting import (
     percent_text,
     plural,
     seconds_text,
+    sentence,
     shape_text,
     speedup_text,
-    spread_text,
 )
-from ace_studio.records.results import Latency, RunStatus, TargetRun
+from ace_studio.records.results import RunStatus, TargetRun
 
 
 def run(speedup, low, high):
@@ -48,17 +49,19 @@ def test_latencies_take_the_unit_that_reads_best(ms, text):
     assert ms_text(ms) == text
 
 
-def test_a_spread_names_its_unit_once_if_both_ends_share_it():
-    assert spread_text(Latency(p10=0.27, p50=0.3, p90=0.36, n=30)) == "0.27 – 0.36 ms"
-    assert spread_text(Latency(p10=0.05, p50=0.3, p90=0.36, n=30)) == "0.050 – 0.360 ms"
-
-
 def test_all_times_of_a_column_share_the_unit_that_most_of_them_read_best_in():
-    unit = TimeUnit.of([0.047, None, 3.5, 12.345])
+    unit = Unit.of([0.047, None, 3.5, 12.345])
     assert (unit.name, [unit.text(time) for time in (0.047, None, 12.345)]) == ("ms", ["0.047", NOTHING, "12.345"])
-    assert TimeUnit.of([0.01, 0.02, 0.3]).text(0.3) == "300.0"
-    assert TimeUnit.of([120.0, 240.0]).text(240.0) == "240"
-    assert TimeUnit.of([]).name == "ms"
+    assert Unit.of([0.01, 0.02, 0.3]).text(0.3) == "300.0"
+    assert Unit.of([120.0, 240.0]).text(240.0) == "240"
+    assert Unit.of([]).name == "ms"
+
+
+def test_all_sizes_of_an_axis_share_a_unit():
+    unit = Unit.of([1_430_000, 442_000, 378_000], SIZES)
+    assert (unit.name, unit.text(1_430_000), unit.text(378_000)) == ("MB", "1.43", "0.38")
+    assert Unit.of([59_000], SIZES).name == "kB"
+    assert Unit.of([12e6, 900e3, 40e6], SIZES).text(900e3) == "0.90"
 
 
 def test_a_speed_up_whose_interval_holds_one_is_not_called_a_difference():
@@ -87,3 +90,9 @@ def test_the_rest_reads_well():
     assert shape_text(()) == "scalar"
     assert plural(1, "op") == "1 op"
     assert plural(12345, "op") == "12 345 ops"
+
+
+def test_sentences_keep_names_of_code():
+    assert sentence("the code stops") == "The code stops."
+    assert sentence("torch.cond cannot") == "torch.cond cannot."
+    assert sentence("") == ""

@@ -42,11 +42,11 @@ def test_an_op_of_the_first_alone_stands_where_it_ran_and_keeps_its_edges():
         ("conv2d", "gelu"),
         ("gelu", "conv2d_1"),
     }
-    changes = dict(zip(merged.table.op_id, op_changes(first, second, merged, ({}, {})), strict=True))
+    changes = dict(zip(merged.table.op_id, op_changes(merged, ({}, {})), strict=True))
     assert (changes["relu"], changes["gelu"], changes["x"]) == (
         OpChange.ONLY_FIRST, OpChange.ONLY_SECOND, OpChange.SAME,
     )  # fmt: skip
-    assert merged.ids((first, second), ["relu", "conv2d"]) == (("conv2d", "relu"), ("conv2d",))
+    assert merged.ids(["relu", "conv2d"]) == (("conv2d", "relu"), ("conv2d",))
 
 
 def test_an_id_that_both_use_for_other_ops_is_given_once():
@@ -61,7 +61,7 @@ def test_shape_and_precision_are_told_apart():
     first = chain(("conv2d", CONV, "a"), ("relu", RELU, "a"))
     second = replace(first, shape=("1x8x4x4", "1x8x4x4", "1x8x2x2"))
     precisions = {"conv2d": "fp32", "relu": "fp32"}, {"conv2d": "int8-static", "relu": "int8-static"}
-    changes = op_changes(first, second, merged_graph(first, second), precisions)
+    changes = op_changes(merged_graph(first, second), precisions)
     assert changes == (OpChange.SAME, OpChange.PRECISION, OpChange.BOTH)
 
 
@@ -81,4 +81,4 @@ def test_a_graph_beside_itself_is_itself():
     table = layered_table(3)
     merged = merged_graph(table, table)
     assert merged.table.op_id == table.op_id
-    assert set(op_changes(table, table, merged, ({}, {}))) == {OpChange.SAME}
+    assert set(op_changes(merged, ({}, {}))) == {OpChange.SAME}

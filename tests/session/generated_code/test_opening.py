@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ace_studio.records.results import RunStatus, TargetRun, Warning
+from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 from ace_studio.session.generated_code.opening import opening_code
 
 
@@ -21,11 +24,62 @@ def test_the_code_is_python_that_names_the_file(target):
     assert '"/it\'s here/model.bin"' in code
 
 
-def test_the_options_that_a_warning_asks_for_are_set():
-    warning = Warning(code="artifact-options", what='Only with {"INFERENCE_PRECISION_HINT": "f32"}; else other')
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"what": "Only with an option", "options": {"INFERENCE_PRECISION_HINT": "f32"}},
+        {"what": 'Only with {"INFERENCE_PRECISION_HINT": "f32"}; else other'},  # as version 0.2.0 stored it
+    ],
+)
+def test_the_options_that_a_warning_asks_for_are_set(said):
+    warning = Warning(code="artifact-options", **said)
     code = opening_code(run("openvino"), "m.xml", warnings=(warning,), threads=1)
     assert 'options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}' in code
 
 
 def test_there_is_no_code_for_a_folder_of_subgraphs():
     assert opening_code(run("onnxruntime", "artifacts/00"), "m", warnings=(), threads=1) == ""
+
+
+@pytest.mark.parametrize(("low", "high", "refused"), [(3, 50, (2, 51)), (1, 50, (51,)), (3, None, (2,))])
+def test_the_code_refuses_sizes_at_which_the_graph_was_not_proven(low, high, refused):
+    dims = (
+        DimFinding(index=0, verdict=DimVerdict.DYNAMIC, size=2, min=1),
+        DimFinding(index=1, verdict=DimVerdict.DYNAMIC, size=9, min=low, max=high),
+    )
+    inputs = (InputFinding(name="a", dtype="float32", dims=()), InputFinding(name="x", dtype="float32", dims=dims))
+    code = opening_code(run("onnxruntime"), "m.onnx", warnings=(), threads=1, inputs=inputs)
+    start = code.index("if inputs[1]")
+    checks = code[start : code.index("outputs = ")]
+
+    def call(size):
+        exec(checks, {"inputs": [None, SimpleNamespace(shape=(7, size))]})
+
+    for size in refused:
+        with pytest.raises(ValueError, match="must be "):
+            call(size)
+    for size in (3, 50):
+        call(size)
+
+
+@pytest.mark.parametrize(("order", "words"), [((0, 1, 2, 3), "x must be contiguous"), ((0, 2, 3, 1), "channels last")])
+def test_the_code_refuses_memory_layouts_for_which_the_graph_was_not_proven(order, words):
+    straight = np.zeros((2, 3, 4, 5), np.float32)
+    given = {(0, 1, 2, 3): straight, (0, 2, 3, 1): np.zeros((2, 4, 5, 3), np.float32).transpose(0, 3, 1, 2)}
+    inputs = (InputFinding(name="x", dtype="float32", dims=(), memory_order=order),)
+    code = opening_code(run("onnxruntime"), "m.onnx", warnings=(), threads=1, inputs=inputs)
+    checks = code[code.index("if not inputs[0]") : code.index("outputs = ")]
+    exec(checks, {"inputs": [given.pop(order)]})
+    with pytest.raises(ValueError, match=words):
+        exec(checks, {"inputs": [*given.values()]})
+
+
+def test_a_package_checks_its_inputs_and_gets_contiguous_ones():
+    code = opening_code(run("aoti"), "m.pt2", warnings=(), threads=1)
+    assert code.index("AOTI_RUNTIME_CHECK_INPUTS") < code.index("aoti_load_package")
+    assert ".contiguous()" in code
+
+
+def test_without_ranges_the_code_checks_nothing():
+    inputs = (InputFinding(name="x", dtype="float32", dims=(DimFinding(index=0, verdict=DimVerdict.STATIC, size=2),)),)
+    assert "raise" not in opening_code(run("openvino"), "m.xml", warnings=(), threads=1, inputs=inputs)

@@ -23,6 +23,7 @@ from ace_studio.records.recipes.recipe import (
     ImproveChoice,
     ImproveMethod,
     InputsChoice,
+    LimitsChoice,
     MeasureChoice,
     ModelChoice,
     PruneChoice,
@@ -191,7 +192,7 @@ def test_a_choice_that_the_function_has_no_keyword_for_is_named_with_the_line_th
     assert "weights='per-tensor'" in code
     assert "improve=['equalize']" in code
     assert code.splitlines()[-1].startswith("# ace-studio run")
-    assert unsaid_choices(Recipe()) == []
+    assert unsaid_choices(Recipe(limits=LimitsChoice(step_s=9))) == []  # it changes nothing that is computed
 
 
 def test_pruning_and_fine_tuning_become_keywords(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

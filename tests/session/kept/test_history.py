@@ -69,3 +69,58 @@ def test_a_missing_run_a_damaged_file_and_a_newer_one_say_what_is_wrong(tmp_path
     database.close()
     with pytest.raises(AceError, match="newer"):
         History(tmp_path / "new.sqlite").list()
+
+
+def _changed(path: Path, *statements: str) -> History:
+    history = History(path, wait_s=0.1)
+    for title in ("one", "two"):
+        history.add(result(target_run("eager")), recipe_toml="format = 1", title=title, tags=["kept"])
+    with sqlite3.connect(path) as database:
+        database.executescript(";".join(statements))
+    return history
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "latency_ms = 'fast'", "tags = 'no json'", "tags = '[[1]]'", "title = x'ff00', date = 7", "speedup = x'00'",
+        "size_bytes = 1.5", "note = NULL",
+    ],
+)  # fmt: skip
+def test_a_record_that_somebody_changed_is_called_damaged_and_hides_no_other(tmp_path: Path, change: str) -> None:
+    history = _changed(
+        tmp_path / "h.sqlite", "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')", "PRAGMA writable_schema = OFF",
+    )  # fmt: skip
+    with sqlite3.connect(tmp_path / "h.sqlite") as database:
+        database.execute(f"UPDATE run SET {change} WHERE title = 'one'")
+    found = history.list()
+    assert [run.title for run in found] == ["two", "This record is damaged"]
+    assert isinstance(found[1].summary, str)
+    assert [run.id for run in history.list(tag="kept")][:1] == [found[0].id]
+
+
+@pytest.mark.parametrize("value", ["7", "x'00'", "'[]'", "'{\"a\":' || hex(zeroblob(9))"])
+def test_a_result_that_somebody_changed_is_told(tmp_path: Path, value: str) -> None:
+    history = _changed(tmp_path / "h.sqlite", f"UPDATE run SET result_json = {value}")
+    with pytest.raises(AceError, match="is damaged"):
+        history.get(1)
+
+
+def test_a_query_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ace_studio.session.kept.history.LONGEST_QUERY_S", 0.2)
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT run.* FROM run, n WHERE n.x < 0"
+    history = _changed(
+        tmp_path / "h.sqlite", "ALTER TABLE run RENAME TO kept",
+        f"CREATE VIEW run AS {endless.replace('FROM run', 'FROM kept AS run')}",
+    )  # fmt: skip
+    with pytest.raises(AceError, match="cannot be used"):
+        history.list()
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80", b"\x91" * 100_000, b"\x81\xa8title) --\xa1x"])
+def test_a_waiting_run_that_is_damaged_is_no_obstacle(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "h.waiting").mkdir()
+    (tmp_path / "h.waiting" / "a.run").write_bytes(content)
+    (tmp_path / "h.waiting" / "b.run").mkdir()
+    assert History(tmp_path / "h.sqlite").list() == ()

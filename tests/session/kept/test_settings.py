@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from ace_studio.records.errors import AceError
+from ace_studio.records.recipes.recipe import LimitsChoice
 from ace_studio.session.kept.settings import SETTINGS, Settings
 
 
@@ -43,6 +44,17 @@ def test_a_damaged_settings_file_counts_as_defaults(tmp_path: Path, content: byt
     assert Settings(path).recent_files == ()
 
 
+def test_a_damaged_settings_file_is_read_from_the_generation_before(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    Settings(path).set("theme", "dark")
+    Settings(path).set("scale_percent", 150)
+    path.write_bytes(path.read_bytes()[:20])
+    kept = Settings(path)
+    assert (kept.get("theme"), kept.get("scale_percent")) == ("dark", 100)
+    path.unlink()
+    assert Settings(path).get("theme") == "system"  # removed on purpose
+
+
 def test_recent_files_are_newest_first_each_once_and_bounded(tmp_path: Path) -> None:
     chosen = Settings(tmp_path / "s.json")
     for number in [*range(20), 15]:
@@ -61,3 +73,22 @@ def test_settings_that_cannot_be_saved_still_hold_and_say_so(tmp_path: Path) -> 
     with pytest.raises(AceError):
         chosen.set("theme", "dark")
     assert chosen.get("theme") == "dark" and heard == ["theme"]
+
+
+def test_the_limits_of_jobs_are_settings(tmp_path: Path) -> None:
+    chosen = Settings(tmp_path / "s.json")
+    assert chosen.limits == LimitsChoice()
+    chosen.set("memory_limit_mb", 900)
+    chosen.set("step_limit_s", 60.0)
+    assert chosen.limits == LimitsChoice(memory_mb=900.0, step_s=60.0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "contain"), [(True, True), (False, None), ("always", True), ("never", False), ("auto", None)]
+)
+def test_containment_that_was_stored_as_a_switch_still_opens(
+    tmp_path: Path, stored: bool | str, contain: bool | None
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes(msgspec.json.encode({"contain": stored}))
+    assert Settings(path).contain is contain

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ace_studio.records.messages import JobFinished
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import JobFailed, JobFinished, ModelCaptured
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.results import encode_result
+from ace_studio.session.comparison.graphs import OpChange
+from ace_studio.session.comparison.sides import compared_ops
 from ace_studio.session.document import COMPARING
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import READY, captured, inspected, result, target_run
+from tests.session.fake_engine_link import CAPTURE, READY, captured, graph, inspected, result, target_run
 
 
 def run(session, engine, *targets, output="/out"):
@@ -110,6 +113,60 @@ def test_a_result_file_is_pinned_and_one_that_is_none_says_so(opened, tmp_path):
     file.write_text("{}")
     opened.comparing.pin_file(0, file)
     assert opened.document.problems[-1].what == f"{file} is no result of a run"
+
+
+def pinned_and_another(opened, engine, model):
+    """The open model as A, and a file whose capture as B begins."""
+    opened.jobs.trace()
+    opened.apply(captured(engine.job, "conv", "relu"))
+    opened.apply(JobFinished(job=engine.job))
+    opened.comparing.pin_shown(0)
+    other = model.with_name("other.onnx")
+    opened.comparing.pin_file(1, other)
+    assert engine.sent[-1].path == str(other)
+    opened.apply(inspected(engine.job, "make_model", sha256="bb", path=str(other)))
+    return other
+
+
+def test_a_model_file_is_captured_beside_the_open_model_and_pinned(opened, engine, model):
+    other = pinned_and_another(opened, engine, model)
+    before, asked = opened.document, engine.sent[-1]
+    assert (asked.recipe.model.source, asked.folder) == (other.name, str(other.parent))
+    found = ModelCaptured(job=asked.job, fingerprint="f2", capture=CAPTURE, graph=graph("conv", "relu", "gelu"))
+    opened.apply(found)
+    opened.apply(JobFinished(job=asked.job))
+    after = opened.document
+    assert (after.graph, after.fingerprint, after.file, after.recipe) == (
+        before.graph, before.fingerprint, before.file, before.recipe)  # fmt: skip
+    opened.comparing.show()
+    shown = opened.document.comparison
+    assert shown.pins[1].name == "project/other.onnx"
+    changes = compared_ops(shown, *shown.partners(None)).changes
+    assert changes == (OpChange.SAME, OpChange.SAME, OpChange.ONLY_SECOND)
+
+
+def test_a_model_that_cannot_be_captured_is_not_pinned_and_the_open_one_has_not_failed(opened, engine, model):
+    pinned_and_another(opened, engine, model)
+    opened.apply(ModelCaptured(job=engine.job, fingerprint="f2", capture=CAPTURE, graph=graph("conv")))
+    problem = Problem(code=ErrorCode.NOT_CAPTURED, what="a branch")
+    opened.apply(JobFailed(job=engine.job, problems=(problem,)))
+    assert opened.document.problems[-1] == problem
+    assert opened.document.failure is None
+    assert opened.document.graph.op_id == ("conv", "relu")
+    assert opened.document.pins[1] is None
+
+
+def test_a_model_to_pin_that_contains_code_waits_for_trust_and_then_goes_on(opened, engine, model):
+    other = pinned_and_another(opened, engine, model)
+    refused = Problem(code=ErrorCode.UNTRUSTED, what="not trusted", where=str(other), details="sha256: bb")
+    opened.apply(JobFailed(job=engine.job, problems=(refused,)))
+    opened.apply(inspected(engine.job, "make_model", path=str(model)))
+    assert opened.document.needs_trust
+    opened.trust.trust_file()
+    assert not opened.document.needs_trust
+    assert engine.sent[-1].path == str(other)
+    opened.apply(inspected(engine.job, "make_model", sha256="bb", path=str(other)))
+    assert "bb" in engine.sent[-1].trusted_sha256
 
 
 def test_a_run_that_is_gone_from_the_history_is_said(opened, engine):

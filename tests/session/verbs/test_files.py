@@ -170,6 +170,7 @@ def test_declined_choices_are_not_offered_again_and_still_come_back(
     opened: Session, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened.choices.set_goal(Goal(max_drop=0.25))
+    opened.close()
     monkeypatch.setattr("ace_studio.session.kept.autosave._started_s", lambda pid: 1.0)
     later, _ = another_window(tmp_path)
     assert len(later.files.restorable()) == 1
@@ -183,6 +184,7 @@ def test_unsaved_choices_survive_a_crash_and_can_be_taken_back(
     opened: Session, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened.choices.set_goal(Goal(max_drop=0.25))
+    opened.close()
     monkeypatch.setattr("ace_studio.session.kept.autosave._started_s", lambda pid: 1.0)
     later = Session(FakeEngineLink(), folders=UserFolders.inside(tmp_path / "user"))
     (saved,) = later.files.restorable()

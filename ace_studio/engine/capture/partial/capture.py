@@ -344,8 +344,7 @@ class PartialJob:
 
 def host(subgraph: Subgraph) -> HostedSubgraph:
     """A captured subgraph, to be run in its place in the model."""
-    module = subgraph.captured.program.module(check_guards=False)
-    return HostedSubgraph(subgraph.place, module)
+    return HostedSubgraph(subgraph.place, subgraph.captured.program.module(check_guards=False))
 
 
 def _with_breaks(steps: Sequence[ForwardStep], breaks: Sequence[GraphBreak], ran: EagerOps) -> list[ForwardStep]:

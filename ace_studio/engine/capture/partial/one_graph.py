@@ -11,7 +11,7 @@ from torch import nn
 
 from ace_studio.engine.capture.partial.recording import ForwardStep
 from ace_studio.engine.flow import Subgraph
-from ace_studio.engine.graph_table import table_of
+from ace_studio.engine.graph_table import graph_table_of
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import GraphBreak
 from ace_studio.records.tensors import InputFinding
@@ -52,7 +52,7 @@ def join_tables(
     for subgraph in subgraphs:
         joiner.add_subgraph(ForwardStep(name=subgraph.name))
     joiner.add_output()
-    return table_of(joiner.columns, joiner.edges, files=joiner.files, module=module), tuple(numbered)
+    return graph_table_of(joiner.columns, joiner.edges, files=joiner.files, module=module), tuple(numbered)
 
 
 @dataclass
@@ -88,8 +88,7 @@ class _Joiner:
         return msgspec.structs.replace(found, id=name)
 
     def add_output(self) -> None:
-        row = self._row(op_id="output", kind=OpKind.OUTPUT, op="output")
-        self._connect(self._before(), [row])
+        self._connect(self._before(), [self._row(op_id="output", kind=OpKind.OUTPUT, op="output")])
 
     def _before(self) -> Iterable[int]:
         """The rows before the next break or output: results of the subgraphs since the last break, or that break."""

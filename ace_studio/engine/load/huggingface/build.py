@@ -46,7 +46,9 @@ def build_huggingface(job: LoadJob) -> OpenedModel:
     with job.library.user.guard(f"Loading {folder.path.name}"), offline_and_quiet(transformers):
         try:
             module = _load(chosen, folder, job) if files else _without_weights(chosen, folder)
-        except _LOAD_ERRORS as error:
+        except Exception as error:  # the configuration check of newer releases has errors of its own
+            if not isinstance(error, (*_LOAD_ERRORS, *_strict_errors())):
+                raise
             raise _does_not_fit(folder, chosen, error) from error
     for part in module.modules():  # encoder and decoder may have a configuration of their own
         config: Any = getattr(part, "config", None)
@@ -124,6 +126,14 @@ def _as_module(made: Any) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise TypeError(f"{type(made).__name__} is no module of torch")
     return made
+
+
+def _strict_errors() -> tuple[type[Exception], ...]:
+    """What newer releases raise for values of a wrong type in the configuration."""
+    from huggingface_hub import errors  # noqa: PLC0415 - optional package, with transformers
+
+    found = getattr(errors, "StrictDataclassError", None)
+    return () if found is None else (found,)
 
 
 def _does_not_fit(folder: ModelFolder, chosen: Any, error: Exception) -> AceError:

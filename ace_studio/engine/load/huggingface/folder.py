@@ -13,6 +13,7 @@ from typing import Any
 from ace_studio.engine.load.sniff import bad_file
 from ace_studio.engine.load.state_match import shown
 from ace_studio.records.errors import AceError
+from ace_studio.records.safe_file import read_plain
 
 CONFIG = "config.json"
 INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -123,11 +124,13 @@ def knows_type(model_type: str) -> bool:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object. Raises: AceError(BAD_FILE) if the file holds none; OSError."""
-    with path.open("rb") as file:
-        raw = file.read(_LARGEST_CONFIG_BYTES)
+    """Read a JSON object. Raises: AceError(BAD_FILE) if the file holds none; FileNotFoundError."""
     try:
-        content = json.loads(raw)
+        content = json.loads(read_plain(path, most=_LARGEST_CONFIG_BYTES))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise bad_file(path, "could not be read", why=error.strerror or str(error)) from error
     except (ValueError, RecursionError) as error:
         raise bad_file(path, "is not valid JSON", why=str(error)[:200]) from error
     if not isinstance(content, dict):

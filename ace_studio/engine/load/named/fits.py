@@ -51,7 +51,7 @@ def fitting_models(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
     return ()
 
 
-def summary_of(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
+def weights_summary(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
     """What the file holds, in words: count, values, types, a common beginning of the names, and a known family."""
     if not tensors:
         return ()
@@ -114,7 +114,7 @@ def _known() -> dict[str, list[str]]:
     return table
 
 
-def main() -> None:
+def write_table() -> None:
     """Build every model of timm and torchvision with shapes alone, and write the table."""
     from ace_studio.engine.load.named.loader import tensors_of  # noqa: PLC0415 - loads torch; the table needs it only here
     from ace_studio.engine.load.named.models import find_model, list_names  # noqa: PLC0415
@@ -135,4 +135,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write_table()

@@ -70,8 +70,7 @@ def onnx_table(module: OnnxModule, tensors: Sequence[Tensor]) -> GraphTable:
         makers[value.name] = columns.add(
             **_row(name, OpKind.INPUT, "input", "", named.get(value.name), sized.get(value.name))
         )
-    ids = node_ids(model)
-    for node, op_id in zip(model.graph.node, ids, strict=True):
+    for node, op_id in zip(model.graph.node, node_ids(model), strict=True):
         if node.op_type == "Constant":
             continue
         reads = list(dict.fromkeys(_reads(node)))

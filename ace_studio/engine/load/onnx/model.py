@@ -18,6 +18,7 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
 from ace_studio.engine.load.onnx.header import read_facts
 from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of, specs_of
+from ace_studio.engine.load.refused import refused_file
 from ace_studio.engine.load.sniff import bad_file
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import StoredTensor
@@ -53,7 +54,7 @@ class OnnxModule(nn.Module):
         for value in (*self.inputs, *model.graph.output):
             _refuse_what_is_no_tensor(value, path)
         for number, tensor in enumerate(model.graph.initializer):
-            self.register_buffer(f"weight_{number}", _as_tensor(tensor))
+            self.register_buffer(f"weight_{number}", _as_tensor(tensor, path))
         self._sessions: dict[int, Any] = {}
         self._content = model.SerializeToString()
 
@@ -107,13 +108,7 @@ class OnnxModule(nn.Module):
                     self._content, options, providers=["CPUExecutionProvider"]
                 )
             except _runtime_errors() as error:
-                raise bad_file(
-                    self.path,
-                    "is refused by ONNX Runtime",
-                    why=_first_line(error),
-                    remedy="export it again; `onnx.checker.check_model` says more",
-                    details=str(error)[:20_000],
-                ) from error
+                raise refused_file(self.path, _first_line(error), library="ONNX Runtime", details=str(error)) from error
         return self._sessions[threads]
 
 
@@ -124,8 +119,7 @@ def build_from_onnx(job: LoadJob) -> OpenedModel:
         runtime, or its weights are not there; AceError(UNSUPPORTED) for inputs that are no tensors.
     """
     read_facts(job.path)
-    model = read_model(job.path)
-    module = _with_signature(OnnxModule(model, job.path))
+    module = _with_signature(OnnxModule(read_model(job.path), job.path))
     module._session()
     files = tuple(job.path.parent / name for name in _external_files(_parse(job.path, with_weights=False)))
     return OpenedModel(module.eval(), examples_of(example_rows(module), module), files=files)
@@ -313,10 +307,16 @@ def _type_word(kind: int) -> str:
     return str(TENSOR_TYPES.get(kind, "other")).removeprefix("torch.")
 
 
-def _as_tensor(tensor: Any) -> Tensor:
+def _as_tensor(tensor: Any, path: Path) -> Tensor:
+    """The values of an initializer. Raises: AceError(BAD_FILE) if its sizes, its type and its bytes disagree."""
     from onnx import numpy_helper  # noqa: PLC0415 - optional package
 
-    array = numpy_helper.to_array(tensor)
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
+        why = f"its type is {tensor.data_type}, its sizes are {list(tensor.dims)[:8]}: {_first_line(error)}"
+        what = f"holds a tensor {tensor.name} that cannot be read"
+        raise bad_file(path, what, why=why, remedy="export or download it again") from error
     try:
         return torch.from_numpy(array.copy())
     except TypeError:  # a type that numpy or torch lacks: only its bytes are counted

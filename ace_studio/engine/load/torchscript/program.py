@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Example, LoadedModel, put_in_eval_mode, tensor_leaves
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
+from ace_studio.engine.load.refused import opening
 from ace_studio.engine.load.torchscript import runtime
 from ace_studio.engine.load.torchscript.operators import UntranslatableError
 from ace_studio.engine.load.torchscript.source import MethodSource, attribute_of, write_method
@@ -29,7 +30,7 @@ def build_from_torchscript(job: LoadJob) -> OpenedModel:
     Raises: AceError(BAD_FILE) if the file is damaged; AceError(UNSUPPORTED) naming the statement that has no Python.
     """
     open_archive(job.path).check_content()
-    with job.library.user.guard(f"Loading {job.path.name}"), warnings.catch_warnings():
+    with job.library.user.guard(f"Loading {job.path.name}"), opening(job.path), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # torch advises to make no new ones
         script = torch.jit.load(job.content, map_location="cpu")  # type: ignore[no-untyped-call]
     put_in_eval_mode(script)
@@ -98,7 +99,7 @@ def check_translation(loaded: LoadedModel, examples: Sequence[Example]) -> None:
         device = next((tensor.device for tensor in example.tensors()), torch.device("cpu"))
         try:
             expected = tensor_leaves(example.copied().call(loaded.reference.to(device)))
-        except RuntimeError as error:
+        except (RuntimeError, torch.jit.Error) as error:
             raise AceError.of(
                 ErrorCode.USER_CODE,
                 f"The TorchScript program in {name} does not run on example {number}",

@@ -138,7 +138,7 @@ class Builders:
             raise AceError(answer.problem)
         assert isinstance(answer, messages.Built)
         for warning in answer.warnings:
-            self._job.reporter.warn(warning.code, warning.what, where=warning.where)
+            self._job.reporter.warn(warning.code, warning.what, where=warning.where, options=warning.options)
         lowered = BuiltElsewhere(
             wanted.target,
             self._job.captured,
@@ -153,12 +153,12 @@ class Builders:
     def paused(self) -> Iterator[None]:
         """Pause all builds while the job measures."""
         for one in self._beside:
-            one.pause()
+            one.process.pause()
         try:
             yield
         finally:
             for one in self._beside:
-                one.resume()
+                one.process.resume()
 
     def close(self) -> None:
         """End the processes and remove their files."""
@@ -216,10 +216,10 @@ class _Beside:
     def __init__(self, folder: Path, index: int, *, claim: Callable[[], _Entry | None]) -> None:
         self._folder = folder
         self._claim = claim
-        self._process = BuilderProcess(folder, log=folder / f"log-{index}.txt")
+        self.process = BuilderProcess(folder, log=folder / f"log-{index}.txt")
         self._unneeded: deque[int] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="build")
-        self._first = self._thread.submit(self._process.wait_until_ready)
+        self._first = self._thread.submit(self.process.wait_until_ready)
 
     def go_on(self) -> None:
         """Build until no unbegun build is left."""
@@ -243,8 +243,8 @@ class _Beside:
 
     def _ask(self, order: messages.BuildOrder | messages.ReadBackOrder) -> messages.AnyAnswer:
         while self._unneeded:
-            self._process.tell(messages.ReleaseOrder(number=self._unneeded.popleft()))
-        return self._process.ask(order)
+            self.process.tell(messages.ReleaseOrder(number=self._unneeded.popleft()))
+        return self.process.ask(order)
 
     def read_back(self, number: int, reporter: Reporter) -> list[OpActual]:
         """Ask the process for the op reports of a build; empty if the process is gone. Raises: AceError."""
@@ -265,16 +265,8 @@ class _Beside:
         """Release a build before the next one starts. Takes no lock: the garbage collector may call this anywhere."""
         self._unneeded.append(number)
 
-    def pause(self) -> None:
-        """Suspend the process."""
-        self._process.pause()
-
-    def resume(self) -> None:
-        """Resume the process."""
-        self._process.resume()
-
     def close(self) -> None:
         """Kill the process; its current build is lost."""
-        self._process.kill()
+        self.process.kill()
         self._thread.shutdown(wait=True, cancel_futures=True)
-        self._process.close()
+        self.process.close()

@@ -24,7 +24,7 @@ from ace_studio.records.errors import AceError
 SETUP_NAME = "setup.json"
 
 
-def main(folder_name: str) -> int:
+def serve(folder_name: str) -> int:
     """Serve until the orders end."""
     orders, answers = _private_streams()
     folder = Path(folder_name)

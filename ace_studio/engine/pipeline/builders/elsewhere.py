@@ -8,7 +8,6 @@ import shutil
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.builders.messages import Built
@@ -45,10 +44,6 @@ class BuiltElsewhere(Lowered):
         self.runs_in_torch = built.runs_in_torch  # type: ignore[misc]  # a fact of the build here, not of the class
         self._call = FlatCall(captured).around(target.load(self._path, threads=threads))
         weakref.finalize(self, release).atexit = False
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it as forward is called."""
-        return self._call(*args, **kwargs)
 
     def read_back(self) -> list[OpActual]:
         """The op reports of the process that built it."""

@@ -28,7 +28,7 @@ class BuilderProcess:
     """
 
     def __init__(self, folder: Path, *, log: Path) -> None:
-        command = fresh_python("ace_studio.engine.pipeline.builders.child", str(folder))
+        command = fresh_python("ace_studio.engine.pipeline.builders.child", "serve", str(folder))
         with log.open("w", encoding="utf-8") as written:
             self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=written)
 
@@ -57,8 +57,7 @@ class BuilderProcess:
 
     def _next_answer(self) -> AnyAnswer:
         try:
-            line = cast(IO[bytes], self._child.stdout).readline()
-            return _ANSWERS.decode(line)
+            return _ANSWERS.decode(cast(IO[bytes], self._child.stdout).readline())
         except (OSError, ValueError, msgspec.DecodeError) as error:
             raise BuilderLostError(self._ending()) from error
 

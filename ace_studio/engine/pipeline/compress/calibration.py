@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from ace_studio.engine.capture.eager import EagerRun, run_example
+import torch
+
+from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
 from ace_studio.engine.examples.calibration_data import WHERE
 from ace_studio.engine.examples.fitting import that_fit, without_labels
 from ace_studio.engine.examples.forms import in_form_of
@@ -12,6 +16,7 @@ from ace_studio.engine.examples.reader import read_examples
 from ace_studio.engine.examples.wanted import choose_indices
 from ace_studio.engine.flow import Captured, DataSources, Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import CalibrationChoice, Subset
 
@@ -60,19 +65,24 @@ def read_calibration(
     reporter = reporter or Reporter()
     if data.calibration is None:
         return list(captured.given_examples)
+    device = captured.device
+    values = chosen_values(data.calibration, samples=samples, subset=subset)
+    alike = [in_form_of(value, captured.example, captured.module) for value in values]
+    examples = [one.map_tensors(lambda leaf: leaf.to(device)) for one in without_labels(alike, captured, reporter)]
+    _try_on_model(examples, captured)
+    return that_fit(examples, captured, reporter)
+
+
+def chosen_values(function: Callable[[], Iterable[object]], *, samples: int, subset: Subset) -> tuple[Example, ...]:
+    """At most ``samples`` of the examples as they are. Raises: AceError(NO_DATA, USER_CODE or BAD_INPUT)."""
     values = read_examples(
-        data.calibration,
+        function,
         role="calibration",
         where=WHERE,
         limit=samples if subset is Subset.FIRST else max(samples, MOST_READ),
         remedy="Return at least one example, for activation ranges to be found on; 32 to 128 are usual.",
     )
-    device = captured.device
-    values = tuple(values[index] for index in choose_indices(len(values), samples=samples, subset=subset))
-    alike = [in_form_of(value, captured.example, captured.module) for value in values]
-    examples = [one.map_tensors(lambda leaf: leaf.to(device)) for one in without_labels(alike, captured, reporter)]
-    _try_on_model(examples, captured)
-    return that_fit(examples, captured, reporter)
+    return tuple(values[index] for index in choose_indices(len(values), samples=samples, subset=subset))
 
 
 def _try_on_model(examples: Sequence[Example], captured: Captured) -> None:
@@ -84,3 +94,71 @@ def _try_on_model(examples: Sequence[Example], captured: Captured) -> None:
         if form not in seen:
             seen.add(form)
             run_example(eager, example, label=f"calibration example {index + 1}")
+
+
+class WatchedMetric:
+    """A metric that notes the samples of its first evaluation, to find them among the calibration data."""
+
+    def __init__(self, metric: Callable[..., Any]) -> None:
+        self._metric = metric
+        self.digests: set[bytes] = set()
+
+    def __call__(self, predict: Callable[..., Any]) -> Any:
+        """The value of the metric."""
+        if self.digests:
+            return self._metric(predict)
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self.digests |= _digests(Example(args=args, kwargs=kwargs))
+            return predict(*args, **kwargs)
+
+        return self._metric(noted)
+
+
+def warn_about_calibration(examples: Sequence[Example], metric: object, reporter: Reporter) -> None:
+    """Warn about calibration data whose ranges mean little, or that make the metric look better than it is.
+
+    Raises: AceError(NO_DATA) if the examples have no elements.
+    """
+    samples = set().union(*(_digests(example) for example in examples))
+    if not samples:
+        raise AceError.of(
+            ErrorCode.NO_DATA,
+            "The calibration examples have no elements",
+            why="their tensors are empty, so no activation range can be found",
+            remedy="Return examples with at least one sample; 32 to 128 are usual.",
+            where=WHERE,
+        )
+    if len(samples) == 1:
+        reporter.warn(
+            "few-calibration",
+            "All calibration examples are one and the same sample: ranges found on it are too narrow for others; 32 to "
+            "128 different ones are usual",
+            where=WHERE,
+        )
+    bad = [str(number) for number, example in enumerate(examples, start=1) if has_bad_numbers([example.tensors()])]
+    if bad:
+        reporter.warn(
+            "bad-calibration",
+            f"Calibration example {', '.join(bad[:5])} holds NaN or infinity: no activation range fits that",
+            where=WHERE,
+        )
+    leaked = len(samples & metric.digests) if isinstance(metric, WatchedMetric) else 0
+    if leaked > len(samples) / 2:
+        reporter.warn(
+            "leaked-calibration",
+            f"{leaked} of {len(samples)} calibration samples are also evaluated on: the metric may be better than on "
+            "new data. Calibrate on other samples, such as those of training",
+            where=WHERE,
+        )
+
+
+def _digests(example: Example) -> set[bytes]:
+    """A digest of every sample: of all tensors at one index of their first dimension."""
+    leaves = [
+        leaf.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for leaf in example.tensors()
+        if leaf.dim() and leaf.numel()
+    ]
+    rows = zip(*(leaf.reshape(len(leaf), -1).view(torch.uint8).numpy() for leaf in leaves), strict=False)
+    return {hashlib.blake2b(b"".join(part.tobytes() for part in row), digest_size=8).digest() for row in rows}

@@ -14,11 +14,12 @@ from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.engine.targets.base import Lowered, Target
 from ace_studio.engine.targets.shared.support import unsupported_problem
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.goals import Figures, is_accurate, misses, rank, run_figures
+from ace_studio.records.goals import Figures, is_accurate, is_clearly_faster, misses, rank, run_figures
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, ParetoPoint, RunStatus, SupportStatus, TargetRun
+from ace_studio.records.targets import targets_for
 
 SEARCH_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32)
 """What a goal without a plan tries."""
@@ -106,20 +107,68 @@ def keeps_accuracy(candidate: Candidate, baseline: Baseline, goal: Goal) -> bool
     return is_built and is_accurate(run_figures(candidate.run, baseline), goal)
 
 
+def original_target(frontend: str) -> str:
+    """Name of the target that runs a model of this frontend as the baseline does."""
+    return targets_for(frontend)[0]
+
+
 def choose(runs: Sequence[TargetRun], baseline: Baseline, goal: Goal) -> tuple[int | None, bool | None]:
     """Index of the best run by `goals.rank`, and whether it meets the goal (None if the goal has no bound).
 
     Only measured runs whose artifact was verified count.
     """
-    finished = {
-        i: run_figures(run, baseline)
-        for i, run in enumerate(runs)
-        if run.status is RunStatus.OK and run.verified and run.latency_ms
-    }
+    finished = _finished(runs, baseline)
     best = min(finished, key=lambda i: rank(finished[i], goal), default=None)
     if not goal.has_bound:
         return best, None
     return best, best is not None and not misses(finished[best], goal)
+
+
+def _finished(runs: Sequence[TargetRun], baseline: Baseline) -> dict[int, Figures]:
+    return {
+        i: run_figures(run, baseline)
+        for i, run in enumerate(runs)
+        if run.status is RunStatus.OK and run.verified and run.latency_ms
+    }
+
+
+def prefer_exact(
+    best: int, runs: Sequence[TargetRun], baseline: Baseline, goal: Goal, *, original: str
+) -> tuple[int, str]:
+    """What to choose if speed was wanted and the best run has none: its target's fp32, or the original; and why.
+
+    Args:
+        best: What `choose` gave.
+        runs: All runs.
+        baseline: What the speed-ups refer to.
+        goal: A run that misses a bound that the best meets is not taken instead.
+        original: The target that runs the model as the baseline does.
+    """
+    finished, reasons = _finished(runs, baseline), []
+    for name, field_name in ((runs[best].target, "float_speedup"), (original, "speedup")):
+        run = runs[best]
+        exact = next((i for i in finished if (runs[i].target, runs[i].precision) == (name, Precision.FP32)), None)
+        speedup, low, high = (getattr(run, field_name + end) for end in ("", "_low", "_high"))
+        if exact in (None, best) or speedup is None or is_clearly_faster(speedup, low):
+            continue
+        missed = {miss.bound for miss in misses(finished[best], goal)}
+        if {miss.bound for miss in misses(finished[exact], goal)} <= missed:
+            range_words = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"
+            other = f"{name} fp32" if field_name == "float_speedup" else "the original"
+            why = f"{run.target} {run.precision} is not clearly faster than {other} ({speedup:.2f}x{range_words})"
+            reasons.append(why)
+            best = exact
+    return best, "; ".join(reasons)
+
+
+def slower_words(run: TargetRun) -> str:
+    """What a run is clearly slower than, in words; empty if it is not."""
+    others = (
+        ("the original", run.speedup, run.speedup_high),
+        ("fp32 there", run.float_speedup, run.float_speedup_high),
+    )
+    found = [f"{name} ({speed:.2f}x)" for name, speed, high in others if speed and (high or speed) < 1.0]
+    return " and ".join(found)
 
 
 def pareto_points(runs: Sequence[TargetRun], baseline: Baseline) -> tuple[ParetoPoint, ...]:

@@ -5,18 +5,28 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ace_studio.engine.environment import result_environment
-from ace_studio.engine.pipeline.compress.candidates import Candidate, choose, pareto_points
+from ace_studio.engine.pipeline.compress.candidates import (
+    Candidate,
+    choose,
+    original_target,
+    pareto_points,
+    prefer_exact,
+    slower_words,
+)
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.goals import misses, run_figures
-from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import Result, ResultStatus, RunStatus
+from ace_studio.records.recipes.file import recipe_text
+from ace_studio.records.recipes.recipe import Objective, Recipe
+from ace_studio.records.results import Result, ResultStatus, RunStatus, TargetRun
 
 
 @dataclass
@@ -30,36 +40,69 @@ class Outcome:
 
 def conclude(job: CompressionJob) -> Outcome:
     """Choose among the runs and write the result."""
-    runs = tuple(candidate.run for candidate in job.state.candidates)
-    chosen, goal_met = choose(runs, job.state.baseline, job.recipe.goal)
+    chosen, goal_met = _choose(job, tuple(candidate.run for candidate in job.state.candidates))
     status, error = ResultStatus.OK, None
-    sensing = job.state.sensing or Sensing()
     if chosen is None:
         status, error = ResultStatus.FAILED, _nothing_worked(job.state.candidates)
     elif goal_met is False:
         status, error = ResultStatus.GOAL_NOT_MET, _goal_not_met(job, job.state.candidates[chosen])
+    result = replace(unfinished(job), status=status, error=error, chosen=chosen, goal_met=goal_met)
+    return Outcome(result=result, chosen=None if chosen is None else job.state.candidates[chosen].lowered)
+
+
+def unfinished(job: CompressionJob) -> Result:
+    """What was measured so far, without a choice: what is left if the process is killed before it concludes."""
+    sensing = job.state.sensing or Sensing()
+    runs = tuple(candidate.run for candidate in job.state.candidates)
     example = job.captured.examples[0]
     environment = result_environment(threads=job.threads, device=job.captured.device)
     environment["measured_input"] = ", ".join("x".join(map(str, leaf.shape)) or "scalar" for leaf in example.tensors())
-    result = Result(
-        status=status,
+    return Result(
+        status=ResultStatus.FAILED,
         fingerprint=job_fingerprint(job.captured.fingerprint, job.recipe),
         environment=environment,
         capture=job.capture_report,
         baseline=job.state.baseline,
         runs=runs,
-        chosen=chosen,
-        goal_met=goal_met,
         sensitivity=sensing.in_db(),
         improvements=job.improvements.reports,
         search=tuple(job.state.search),
         pareto=pareto_points(runs, job.state.baseline),
         ceilings=job.state.ceilings,
         worst=job.state.worst,
+        recipe=recipe_text(job.recipe) if job.loaded.files else "",
+        folder=str(Path.cwd()) if job.loaded.files else "",
         warnings=tuple(job.reporter.warnings),
-        error=error,
+        error=_UNFINISHED,
     )
-    return Outcome(result=result, chosen=None if chosen is None else job.state.candidates[chosen].lowered)
+
+
+_UNFINISHED = Problem(
+    code=ErrorCode.CRASH,
+    what="The run has not come to its end",
+    why="these figures were measured before the artifacts were written and verified; nothing was chosen",
+    remedy="If it runs no more, run the recipe again",
+)
+
+
+def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None, bool | None]:
+    """The best run, but nothing inexact that is no faster where speed was wanted; the result says what is slow."""
+    recipe, baseline = job.recipe, job.state.baseline
+    chosen, goal_met = choose(runs, baseline, recipe.goal)
+    if chosen is None:
+        return chosen, goal_met
+    why = ""
+    if recipe.plan.from_goal and recipe.goal.has_bound and recipe.goal.optimize is Objective.LATENCY:
+        original = original_target(job.loaded.frontend)
+        chosen, why = prefer_exact(chosen, runs, baseline, recipe.goal, original=original)
+        goal_met = not misses(run_figures(runs[chosen], baseline), recipe.goal)
+    run = runs[chosen]
+    if why:
+        job.reporter.warn("not-faster", f"{run.target} {run.precision} was chosen: {why}", where=run.target)
+    if others := slower_words(run):
+        words = f"{run.target} {run.precision} was chosen although it is slower than {others}"
+        job.reporter.warn("slower", words, where=run.target)
+    return chosen, goal_met
 
 
 def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:
@@ -90,16 +133,18 @@ def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
     """One problem for all failed candidates."""
     reasons: dict[str, list[str]] = {}
     codes: set[ErrorCode] = set()
+    remedy = "Look at each run's reason; `ace-studio doctor` says which targets are installed."
     for one in candidates:
         if (error := one.run.error) is not None:
             is_refusal = one.run.status is RunStatus.UNAVAILABLE and error.why
             reasons.setdefault(error.why if is_refusal else error.what, []).append(one.label)
             codes.add(error.code)
+            remedy = error.remedy if error.code is ErrorCode.SYSTEM else remedy
     return Problem(
         code=codes.pop() if len(codes) == 1 else ErrorCode.UNSUPPORTED,
         what="No target gave a verified artifact",
         why="; ".join(_grouped(reasons)) or "no target is available here",
-        remedy="Look at each run's reason; `ace-studio doctor` says which targets are installed.",
+        remedy=remedy,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from ace_studio.engine.pipeline.problems import build_problem
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.messages import BaselineMeasured, Phase, TargetFinished
+from ace_studio.records.messages import BaselineMeasured, Phase, TargetAtWork, TargetFinished
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Ceilings, SearchStep, WorstSample
 
@@ -35,6 +35,8 @@ class JobState:
     baseline: Baseline = field(default_factory=Baseline)
     baseline_score: Score | None = None
     """The baseline's metric sample by sample, for the intervals of the candidates' drops."""
+    lost: Mapping[str, Problem] = field(default_factory=dict)
+    """Targets that crashed an earlier process of this job, by name, and how."""
     candidates: list[Candidate] = field(default_factory=list)
     left_out: list[Candidate] = field(default_factory=list)
     """What ``auto`` did not try because the target cannot do the plan."""
@@ -146,7 +148,9 @@ class CompressionJob:
         return checked
 
     def guarded(self, candidate: Candidate, step: Callable[[CompressionJob, Candidate], None]) -> None:
-        """Run one step; an error is recorded in the candidate. Only a stop ends the job."""
+        """Run one step; an error is recorded in the candidate. Only a stop ends the job, or a crash this process."""
+        index = self.state.candidates.index(candidate)
+        self.reporter.tell(TargetAtWork(job=self.reporter.job, target=candidate.target.name, index=index))
         try:
             step(self, candidate)
         except AceError as error:
@@ -157,6 +161,8 @@ class CompressionJob:
             candidate.fail(Problem(code=ErrorCode.OUT_OF_MEMORY, what=f"{candidate.label} ran out of memory"))
         except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
             candidate.fail(build_problem(error, label=candidate.target.label, precision=candidate.run.precision))
+        finally:
+            self.reporter.tell(TargetAtWork(job=self.reporter.job))
 
     def folder_of(self, candidate: Candidate) -> Path:
         """Where the candidate's artifact and scratch files are; the same for the whole job."""

@@ -11,10 +11,11 @@ from ace_studio.engine.flow import Captured, DataSources, Example, LoadedModel
 from ace_studio.engine.load import read_arrays
 from ace_studio.engine.metrics import Score, drop_interval, interval, labelled_metric
 from ace_studio.engine.metrics.labelled import metric_of_arrays
+from ace_studio.engine.pipeline.compress.calibration import WatchedMetric
 from ace_studio.engine.pipeline.compress.decoding import reads_texts, step_model
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.recipes.rules import DATA_SUFFIXES
+from ace_studio.records.tensors import DATA_SUFFIXES
 
 _ZERO = "metric-of-zero"
 DYNAMIC_BATCH = 32
@@ -39,7 +40,7 @@ def with_metric(loaded: LoadedModel, captured: Captured, recipe: Recipe, folder:
     step = step_model(captured, recipe.measure.decode) if recipe.evaluate.metric == "perplexity" else None
     if step is not None and metric is not None:
         metric = reads_texts(step, metric)
-    return loaded.with_data(evaluate=metric)
+    return loaded.with_data(evaluate=metric and WatchedMetric(metric))
 
 
 def metric_of(data: DataSources, recipe: Recipe, folder: Path, *, batch: int) -> Callable[..., Any] | None:
@@ -66,9 +67,7 @@ def samples_of(example: Example) -> int:
 
 def baseline_facts(score: Score | None) -> dict[str, Any]:
     """Fields of `Baseline` about the metric."""
-    if score is None:
-        return {}
-    return {"metric": score.value, "samples": score.samples, **_bounds(score)}
+    return {} if score is None else {"metric": score.value, "samples": score.samples, **_bounds(score)}
 
 
 def metric_facts(job: CompressionJob, score: Score) -> dict[str, Any]:

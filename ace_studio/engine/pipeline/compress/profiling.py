@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpReport
+from ace_studio.records.scratch import shared_temporary_folder
 from ace_studio.records.targets import TARGET_ROWS
 
 ERROR_EXAMPLES = 2
@@ -50,7 +50,7 @@ def profile_all(job: CompressionJob) -> None:
 def _ceilings_folder() -> Path:
     """Folder of the stored ceilings; a temporary one if the user's cache is off."""
     is_off = os.environ.get("ACE_STUDIO_CACHE", "") == "off"
-    return Path(tempfile.gettempdir()) / "ace-studio-ceilings" if is_off else user_cache_folder()
+    return shared_temporary_folder() / "ace-studio-ceilings" if is_off else user_cache_folder()
 
 
 def _profile_baseline(job: CompressionJob) -> None:

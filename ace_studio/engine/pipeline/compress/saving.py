@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -15,7 +16,7 @@ from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
-from ace_studio.engine.targets.base import OpActual
+from ace_studio.engine.targets.base import Lowered, OpActual
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.records.graph import GraphTable
@@ -70,11 +71,12 @@ def _save_and_begin_proof(job: CompressionJob, candidate: Candidate, pool: Execu
 
 def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> Proof:
     assert candidate.lowered is not None
-    path = candidate.lowered.save(job.folder_of(candidate))
+    path = _saved(candidate.lowered, job.folder_of(candidate))
     candidate.note(artifact=path.relative_to(job.output).as_posix(), size_bytes=export.artifact_bytes(path))
-    chosen = [*job.captured.examples[:3], *job.captured.unseen[:2]]
+    # Of their own: the proof writes them to a file in another thread, while a forward may write into its inputs here.
+    chosen = [one.copied() for one in (*job.captured.examples[:3], *job.captured.unseen[:2])]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
-    if isinstance(job.captured, CapturedModel):
+    if job.captured.is_whole:
         return pool.submit(
             export.verify_artifact,
             candidate.target.name,
@@ -101,6 +103,16 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
         )
     )
     return proof
+
+
+def _saved(lowered: Lowered, folder: Path) -> Path:
+    """Write the artifact; if that fails, nothing of it is left, and the space is free for the figures."""
+    folder.mkdir(parents=True, exist_ok=True)  # somebody may have cleaned up since the run began
+    try:
+        return lowered.save(folder)
+    except BaseException:  # also Ctrl-C; it is raised again
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _take_proof(job: CompressionJob, candidate: Candidate, *, proof: Proof) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import msgspec
 import torch
+from torch import Tensor
 
+from ace_studio.engine import evaluate
+from ace_studio.engine.flow import Example
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
-from ace_studio.engine.pipeline.compress.candidates import first_plans, keeps_accuracy
-from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude
+from ace_studio.engine.pipeline.compress.calibration import warn_about_calibration
+from ace_studio.engine.pipeline.compress.candidates import Candidate, first_plans, keeps_accuracy
+from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude, unfinished
 from ace_studio.engine.pipeline.compress.decoding import measure_decoding
 from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob, state_bytes
@@ -23,18 +28,25 @@ from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
 from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
-from ace_studio.engine.pipeline.compress.worst import find_worst
 from ace_studio.engine.pipeline.sensitivity import scanned_precisions
+from ace_studio.engine.profile.worst import worst_of_outputs, worst_of_scores
+from ace_studio.engine.report import write_figures
 from ace_studio.engine.targets import select_targets
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import ScanChoice
+from ace_studio.records.system_faults import missing_room, temporary_folder
 
 
 def run_stages(job: CompressionJob) -> Outcome:
-    """Run all stages; a target that fails is a failed run, not a failed job."""
+    """Run all stages; a target that fails is a failed run, not a failed job.
+
+    The figures are written before and after the artifacts are saved, so that they outlive this process.
+    """
     _check_goal(job)
     targets = select_targets(job.recipe.targets.names)
+    _check_room(job, targets)
     threads_before = torch.get_num_threads()
     torch.set_num_threads(job.threads)
     builders = _builders_for(job)
@@ -48,7 +60,10 @@ def run_stages(job: CompressionJob) -> Outcome:
         measure_latency(job)
         measure_batches(job)
         measure_decoding(job)
-        export_all(job)
+        for save in (lambda _: None, export_all):
+            save(job)
+            with suppress(OSError):  # a full disk is told when the result is written
+                write_figures(unfinished(job), job.output)
         profile_all(job)
         find_worst(job)
         return conclude(job)
@@ -88,9 +103,32 @@ def _check_goal(job: CompressionJob) -> None:
         )
 
 
+LEAST_ROOM_BYTES = 1_000_000
+"""For the result and the report."""
+SCRATCH_BYTES = 50_000_000
+"""For what a compiler and a verifying process write into the temporary folder."""
+_SMALLEST_PART = 8
+"""Weights of four bits take this part of their size in float."""
+
+
+def _check_room(job: CompressionJob, targets: Sequence[Target]) -> None:
+    """Compare the free space with what the artifacts will take, before minutes are spent.
+
+    Raises: AceError(SYSTEM) if not even the smallest artifact would fit.
+    """
+    weights = state_bytes(job.reference)
+    if figures := missing_room(job.output, weights // _SMALLEST_PART + LEAST_ROOM_BYTES):
+        remedy = "Make room there, or name another folder with --out (in the window: Settings > Folder of the runs)"
+        raise AceError.of(ErrorCode.SYSTEM, "The disk is too full for this run", why=figures, remedy=remedy)
+    count = len(targets) * len(first_plans(job.recipe))
+    for folder, needed in ((job.output, count * weights + LEAST_ROOM_BYTES), (temporary_folder(), SCRATCH_BYTES)):
+        if figures := missing_room(folder, needed):
+            job.reporter.warn("disk-space", f"The disk may become full: {figures}", where=str(folder))
+
+
 def _measure_baseline(job: CompressionJob) -> None:
     """Size and metric of the eager module; its latency is measured with the candidates'."""
-    score = job.score_of(job.reference, what=job.state.baseline.name)
+    score = job.state.baseline_score or job.score_of(job.reference, what=job.state.baseline.name)
     job.state.baseline_score = score
     size = state_bytes(job.reference)
     job.state.baseline = msgspec.structs.replace(job.state.baseline, size_bytes=size, **baseline_facts(score))
@@ -100,7 +138,7 @@ def _measure_baseline(job: CompressionJob) -> None:
 def _check_calibration(job: CompressionJob) -> None:
     """Read the calibration data before anything is built, so that an error in them ends the job early."""
     if job.loaded.data.calibration is not None and any(plan.needs_calibration for plan in first_plans(job.recipe)):
-        job.calibration()
+        warn_about_calibration(job.calibration(), job.loaded.data.evaluate, job.reporter)
 
 
 def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
@@ -122,3 +160,44 @@ def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
 
 def _is_any_accurate(job: CompressionJob) -> bool:
     return any(keeps_accuracy(candidate, job.state.baseline, job.recipe.goal) for candidate in job.state.candidates)
+
+
+_MAX_EXAMPLES = 32
+
+
+def find_worst(job: CompressionJob) -> None:
+    """Fill ``job.state.worst`` for every run that is alive."""
+    if not job.recipe.measure.profile:
+        return
+    job.reporter.phase(Phase.EVALUATE, "the examples that lose most")
+    references: list[list[Tensor]] = []
+
+    def one_run(job: CompressionJob, candidate: Candidate) -> None:
+        run = job.state.candidates.index(candidate)
+        if job.state.baseline_score is not None and candidate.score is not None:
+            found = worst_of_scores(job.state.baseline_score, candidate.score, run=run)
+            if found or job.state.baseline_score.loss is not None:
+                job.state.worst += tuple(found)
+                return
+        source, examples = _examples(job)
+        if len(examples) < 2:
+            return
+        if not references:
+            references.extend(evaluate.eager_outputs(job.reference, examples))
+        outputs = [_outputs(job, candidate, example) for example in examples]
+        job.state.worst += tuple(worst_of_outputs(references, outputs, run=run, source=source))
+
+    for candidate in job.state.alive:
+        job.guarded(candidate, one_run)
+
+
+def _outputs(job: CompressionJob, candidate: Candidate, example: Example) -> list[Tensor]:
+    assert candidate.lowered is not None
+    job.reporter.check()
+    return evaluate.flat_outputs(candidate.lowered, example)
+
+
+def _examples(job: CompressionJob) -> tuple[str, Sequence[Example]]:
+    if job.loaded.data.calibration is not None:
+        return "calibration", job.calibration()[:_MAX_EXAMPLES]
+    return "tracing", job.captured.given_examples[:_MAX_EXAMPLES]

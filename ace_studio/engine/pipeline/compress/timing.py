@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -10,7 +11,13 @@ import msgspec
 from ace_studio.engine import measure
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.targets.base import CompiledModule
 from ace_studio.records.messages import Phase
+from ace_studio.records.recipes.plan import Precision
+
+SMALL_MS = 0.5
+"""Faster models are also called beside their runtime alone: of a longer call, the overhead is lost in the noise."""
+MIN_ROUNDS = 9
 
 
 def time_beside(
@@ -28,6 +35,32 @@ def time_beside(
     return samples["other"], samples["candidate"]
 
 
+def _measure_overhead(job: CompressionJob, candidate: Candidate) -> None:
+    """Of a small model, what a user's call takes beside the runtime alone: the median over rounds of both in turn."""
+    example, lowered, latency = job.captured.examples[0], candidate.lowered, candidate.run.latency_ms
+    if (
+        lowered is None
+        or latency is None
+        or latency.p50 >= SMALL_MS
+        or (bare := lowered.bare(example.copied())) is None
+    ):
+        return
+    samples = measure.measure_interleaved(
+        {"module": bound_call(example, CompiledModule(lowered)), "runtime": bare},
+        rounds=max(job.recipe.measure.rounds, MIN_ROUNDS),
+        reporter=job.reporter,
+        timer=measure.timer_for(job.captured.device),
+    )
+    pairs = zip(samples["module"].wall_ms, samples["runtime"].wall_ms, strict=True)
+    candidate.note(overhead_us=round(1e3 * max(0.0, statistics.median(one - other for one, other in pairs)), 2))
+
+
+def _ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dict[str, float]:
+    """The fields of a run that hold a speed-up over another model."""
+    ratio = measure.ratio_of(other, own)
+    return {name: ratio.median, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
+
+
 def measure_latency(job: CompressionJob) -> None:
     """Measure the candidates and the baseline interleaved on the first example; each run gets its speed-up."""
     job.reporter.phase(Phase.MEASURE, f"{len(job.state.alive)} candidates and the baseline, in turn")
@@ -42,9 +75,13 @@ def measure_latency(job: CompressionJob) -> None:
     base = samples.pop(job.state.baseline.name)
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()
-    for candidate, one in zip(job.state.alive, samples.values(), strict=True):
-        ratio = measure.ratio_of(base, one)
-        candidate.note(latency_ms=one.latency(), speedup=ratio.median, speedup_low=ratio.low, speedup_high=ratio.high)
+    timed = list(zip(job.state.alive, samples.values(), strict=True))
+    floats = {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
+    for candidate, one in timed:
+        candidate.note(latency_ms=one.latency(), **_ratio_facts("speedup", base, one))
+        if candidate.run.precision != Precision.FP32 and (exact := floats.get(candidate.run.target)) is not None:
+            candidate.note(**_ratio_facts("float_speedup", exact, one))
+        _measure_overhead(job, candidate)
         job.tell(candidate)
     if not is_gpu and (busy := measure.contention([base, *samples.values()], threads=job.threads)):
         job.reporter.warn("contention", busy)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 
 from ace_studio.engine import evaluate, measure
-from ace_studio.engine.flow import CapturedModel, PartialModel
 from ace_studio.engine.pipeline.builders import Wanted
 from ace_studio.engine.pipeline.compress.candidates import Candidate, keeps_accuracy, make_candidate, unsupported_op
 from ace_studio.engine.pipeline.compress.improving import ranges_of
@@ -46,6 +45,8 @@ def try_plan(
     # a subgraph that cannot be built stays eager
     if job.captured.is_whole and (problem := unsupported_op(target, job.capture_report, job.captured.table)):
         candidate.fail(problem)
+    if candidate.run.status is RunStatus.OK and (crash := job.state.lost.get(target.name)) is not None:
+        candidate.fail(crash)
     if candidate.run.status is RunStatus.OK:
         job.guarded(candidate, build)
     for step in (check, drop_if_lost, measure_accuracy):
@@ -62,7 +63,9 @@ def expect_builds(job: CompressionJob, pairs: Sequence[tuple[Target, Plan]]) -> 
     if job.builders is None or job.recipe.improve.methods:
         return  # the improved capture exists in this process only
     table, device = job.captured.table, job.captured.device
-    awaited = [(target, plan) for target, plan in pairs if not target.row.is_soon_built]
+    awaited = [
+        (target, plan) for target, plan in pairs if not target.row.is_soon_built and target.name not in job.state.lost
+    ]
     made = [make_candidate(target, plan, table, device=device) for target, plan in awaited]
     job.builders.expect(
         [
@@ -109,11 +112,10 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
         shared=shared,
         library_methods=job.improvements.methods_left(candidate.plan, candidate.methods),
     )
-    match job.captured:
-        case CapturedModel():
-            candidate.lowered = candidate.target.lower(lowering)
-        case PartialModel() as partial:
-            candidate.lowered = lower_subgraphs(candidate.target, partial, lowering)
+    if job.captured.is_whole:
+        candidate.lowered = candidate.target.lower(lowering)
+    else:
+        candidate.lowered = lower_subgraphs(candidate.target, job.captured, lowering)
     job.improvements.add_by_target(lowering.improvements)
     candidate.note(build_seconds=round(time.monotonic() - started, 3))
 

@@ -16,6 +16,7 @@ from ace_studio.engine.fixes import varied
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
+from ace_studio.records.errors import message_of
 
 COMPARE_LIMIT_S = 60.0
 """Time limit for inputs with made-up values, in seconds."""
@@ -98,9 +99,7 @@ class FixCheck:
 def _short(error: Exception) -> str:
     """Type and message; only the type for torch's compiler, whose messages describe its internals."""
     name = type(error).__name__
-    if is_compiler_error(error):
-        return name
-    return f"{name}: {' '.join(str(error).split())[:200]}"
+    return name if is_compiler_error(error) else f"{name}: {message_of(error, limit=200)}"
 
 
 def _other_values(examples: Sequence[Example]) -> Iterator[tuple[str, Example, bool]]:

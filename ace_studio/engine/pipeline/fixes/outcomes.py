@@ -15,7 +15,7 @@ from ace_studio.engine.fixes import ProposedFix
 from ace_studio.engine.flow import AnyCapture
 from ace_studio.engine.pipeline.fixes.check import Comparison
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import ErrorCode, Problem, message_of
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 
@@ -133,14 +133,9 @@ def _wrong_rungs(rungs: Sequence[CaptureAttempt]) -> frozenset[str]:
     return frozenset(one.name for one in rungs if one.status is AttemptStatus.WRONG)
 
 
-def with_values(report: FixReport, **values: Any) -> FixReport:
-    """The report with some of its fields replaced."""
-    return msgspec.structs.replace(report, **values)
-
-
 def failed(report: FixReport, problem: Problem) -> FixReport:
     """The report of a try that could not be made."""
-    return with_values(report, status=FixStatus.FAILED, problem=problem)
+    return msgspec.structs.replace(report, status=FixStatus.FAILED, problem=problem)
 
 
 def wrong_report(report: FixReport, what: str, verdict: Comparison) -> FixReport:
@@ -159,7 +154,7 @@ def wrong_report(report: FixReport, what: str, verdict: Comparison) -> FixReport
         details=verdict.details,
     )
     status = FixStatus.FAILED if verdict.has_raised else FixStatus.WRONG
-    return with_values(report, status=status, problem=problem, inputs_compared=verdict.compared)
+    return msgspec.structs.replace(report, status=status, problem=problem, inputs_compared=verdict.compared)
 
 
 def cannot(candidate: ProposedFix, why: str) -> Problem:
@@ -187,7 +182,7 @@ def unexpected(error: Exception, candidate: ProposedFix) -> Problem:
     return Problem(
         code=ErrorCode.INTERNAL,
         what=f"The try ended with {type(error).__name__}, which ACE Studio did not expect",
-        why=" ".join(str(error).split())[:200],
+        why=message_of(error, limit=200),
         remedy="The other fixes are tried all the same. Please report it with the details.",
         where=f"{candidate.file}:{candidate.line}",
         details="".join(traceback.format_exception(error)),
@@ -203,4 +198,4 @@ def renamed(report: FixReport, copy: Path, file: str) -> FixReport:
         name: getattr(report.problem, name).replace(str(copy), file) for name in ("what", "why", "remedy", "details")
     }
     where = report.problem.where.replace(str(copy), changed)
-    return with_values(report, problem=msgspec.structs.replace(report.problem, where=where, **texts))
+    return msgspec.structs.replace(report, problem=msgspec.structs.replace(report.problem, where=where, **texts))

@@ -30,7 +30,7 @@ from ace_studio.engine.fixes import (
     proposed_fixes,
     unified_diff,
 )
-from ace_studio.engine.flow import AnyCapture, CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.load import changed_source
 from ace_studio.engine.pipeline.fixes import outcomes
 from ace_studio.engine.pipeline.fixes.check import Comparison, FixCheck, copy_state
@@ -127,11 +127,11 @@ class FixJob:
         if outcomes.is_whole(self.before.outcome):
             note = f"Nothing to gain: {self.before.outcome.rung} captures the whole graph without it. {candidate.note}"
             patch = self._patch(candidate, candidate.text) if candidate.text else ""
-            return outcomes.with_values(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
+            return msgspec.structs.replace(report, status=FixStatus.NO_EFFECT, note=note.strip(), patch=patch)
         if candidate.control is not None:
             return self._with_control(candidate, candidate.control, report)
         text = self._text(candidate)
-        report = outcomes.with_values(report, patch=self._patch(candidate, text))
+        report = msgspec.structs.replace(report, patch=self._patch(candidate, text))
         with self._copy(candidate, text) as (copy, loaded):
             return outcomes.renamed(self._with_change(candidate, loaded, report), copy, candidate.file)
 
@@ -158,29 +158,29 @@ class FixJob:
             others = [one for one in self.check.inputs if one.has_other_integers]
             if self.check.compare(EagerRun.of(loaded.module).output, others).difference:
                 note = "With other integers in the inputs (lengths, ids, steps) the model gives another result."
-                report = outcomes.with_values(report, note=f"{report.note} {note}".strip())
+                report = msgspec.structs.replace(report, note=f"{report.note} {note}".strip())
         return self._captured(candidate, loaded, self.recipe, report)
 
     def _captured(self, candidate: ProposedFix, loaded: LoadedModel, recipe: Recipe, report: FixReport) -> FixReport:
         after = self._attempt(loaded, recipe, _short_title(candidate))
-        report = outcomes.with_values(report, after=after.outcome)
+        report = msgspec.structs.replace(report, after=after.outcome)
         if after.wrong - self.before.wrong and not outcomes.is_whole(after.outcome) and after.problem is not None:
-            return outcomes.with_values(report, status=FixStatus.WRONG, problem=after.problem)
+            return msgspec.structs.replace(report, status=FixStatus.WRONG, problem=after.problem)
         if after.captured is None:
             is_there = (candidate.file, candidate.line) in after.places
             status = FixStatus.NO_EFFECT if is_there else FixStatus.FAILED
-            return outcomes.with_values(report, status=status, problem=after.problem)
+            return msgspec.structs.replace(report, status=status, problem=after.problem)
         verdict = self._compare_graph(after.captured)
-        report = outcomes.with_values(report, inputs_compared=verdict.compared)
+        report = msgspec.structs.replace(report, inputs_compared=verdict.compared)
         if verdict.difference:
             return outcomes.wrong_report(report, "The graph does not compute what the model computes", verdict)
         if not outcomes.is_better(self.before.outcome, after.outcome):
-            return outcomes.with_values(report, status=FixStatus.NO_EFFECT)
+            return msgspec.structs.replace(report, status=FixStatus.NO_EFFECT)
         more = after.outcome.ops_left_eager - self.before.outcome.ops_left_eager
         note = (
             f"{report.note} {more} more ops are left eager." if self.before.outcome.rung and more > 0 else report.note
         )
-        return outcomes.with_values(report, status=FixStatus.GREEN, note=note)
+        return msgspec.structs.replace(report, status=FixStatus.GREEN, note=note)
 
     def _compare_graph(self, captured: AnyCapture) -> Comparison:
         """Compare the graph with the original model on all inputs and at the made-up sizes of the capture."""
@@ -267,7 +267,7 @@ class FixJob:
 def _runner(captured: AnyCapture) -> Callable[[Example], Any]:
     """A function that runs a capture from the same state at every call."""
     run: RepeatedRun
-    if isinstance(captured, CapturedModel):
+    if captured.is_whole:
         run = GraphRun(captured.program)
     else:
         hosted = [host(subgraph) for subgraph in captured.subgraphs]

@@ -18,7 +18,6 @@ An example is the list of flat tensor inputs, as `Example.tensors` gives it.
 from __future__ import annotations
 
 from ace_studio.engine.quantize.simulate.arithmetic import simulated_precisions
-from ace_studio.engine.quantize.simulate.float_graph import FloatGraph, float_graph, ops_of
 from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, int8_layout, rounding_sums
-from ace_studio.engine.quantize.simulate.op_error import OpError, add_energy
-from ace_studio.engine.quantize.simulate.simulator import Simulator
+from ace_studio.engine.quantize.simulate.runs import OpError, add_energy
+from ace_studio.engine.quantize.simulate.simulator import FloatGraph, Simulator, float_graph

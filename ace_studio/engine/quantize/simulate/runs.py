@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, fx
@@ -10,10 +12,10 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.ops.roles import stores_table
+from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, copied, simulated_precisions
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, int8_layout
-from ace_studio.engine.quantize.simulate.op_error import add_energy
 from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.recipes.plan import Precision, Scheme
 
@@ -206,3 +208,29 @@ class ValueRun(PairRun):
 
 def _side(value: Any, name: str) -> Any:
     return getattr(value, name) if isinstance(value, _Pair) else value
+
+
+@dataclass(frozen=True)
+class OpError:
+    """How far the value of one op is from its float value, over all elements and examples."""
+
+    signal: float
+    """Sum of the squares of the float value."""
+    noise: float
+    """Sum of the squares of the difference."""
+
+    @property
+    def sqnr_db(self) -> float:
+        """Signal-to-noise ratio in [-200, 200] dB."""
+        return decibels(self.signal, self.noise)
+
+
+def add_energy(sums: list[float], wide: Tensor, rounded: Tensor) -> None:
+    """Add the squares of the finite places of one value; where only the plan makes it infinite, so is the noise."""
+    reference, other = wide.detach().double(), rounded.detach().double()
+    finite = reference.isfinite()
+    if not bool(finite.all()):
+        reference, other = reference[finite], other[finite]
+    sums[0] += float(reference.square().sum())
+    noise = float((reference - other).square().sum())
+    sums[1] += noise if math.isfinite(noise) else math.inf

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
-from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
+from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.engine.quantize.simulate import runs
 from ace_studio.engine.quantize.simulate.arithmetic import OpArithmetic
-from ace_studio.engine.quantize.simulate.float_graph import FloatGraph
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Style
-from ace_studio.engine.quantize.simulate.op_error import OpError, add_energy
-from ace_studio.engine.quantize.simulate.runs import (
-    Kept,
-    LocalRun,
-    PairRun,
-    PlanRun,
-    Reached,
-    ValueRun,
-    Visit,
-    new_pair,
-)
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 
@@ -53,7 +44,7 @@ class Simulator:
         Raises: ValueError if an int8-static op reads a value whose range is not known.
         """
         with torch.no_grad():
-            return list(PlanRun(self._arithmetic, plan).run(*[leaf.clone() for leaf in example]))
+            return list(runs.PlanRun(self._arithmetic, plan).run(*[leaf.clone() for leaf in example]))
 
     def float_outputs(self, example: Sequence[Tensor]) -> list[Tensor]:
         """The flat outputs of the graph as it is, in float."""
@@ -65,7 +56,7 @@ class Simulator:
         wanted: Mapping[str, Collection[Precision]],
         example: Sequence[Tensor],
         *,
-        visit: Visit,
+        visit: runs.Visit,
         schemes: Callable[[str], Scheme] = lambda _: Scheme(),
     ) -> None:
         """One float pass; each wanted op is also run alone, on its float inputs, at each wanted precision.
@@ -80,24 +71,24 @@ class Simulator:
         Raises: ValueError if an int8-static op reads a value whose range is not known.
         """
         with torch.no_grad():
-            LocalRun(self._arithmetic, wanted, visit, schemes).run(*[leaf.clone() for leaf in example])
+            runs.LocalRun(self._arithmetic, wanted, visit, schemes).run(*[leaf.clone() for leaf in example])
 
-    def errors(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> dict[str, OpError]:
+    def errors(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> dict[str, runs.OpError]:
         """Error of every op's value in the whole model under the plan: op id -> error, in graph order.
 
         The model runs twice side by side, in float and under the plan, so an error holds what came from all ops before.
         A folded batch norm has the error of its convolution. Ops without a floating-point result are left out.
         """
-        run = PairRun(self._arithmetic, plan)
+        run = runs.PairRun(self._arithmetic, plan)
         with torch.no_grad():
             for example in examples:
-                run.run(*[new_pair(leaf) for leaf in example])
-        errors = {op_id: OpError(signal, noise) for op_id, (signal, noise) in run.sums.items()}
+                run.run(*[runs.new_pair(leaf) for leaf in example])
+        errors = {op_id: runs.OpError(signal, noise) for op_id, (signal, noise) in run.sums.items()}
         homes = {norm: errors[home] for norm, home in self.folded.items() if home in errors}
         return errors | homes
 
     def values(
-        self, plan: BoundPlan, example: Sequence[Tensor], nodes: Collection[fx.Node], kept: Kept
+        self, plan: BoundPlan, example: Sequence[Tensor], nodes: Collection[fx.Node], kept: runs.Kept
     ) -> list[tuple[Any, Any]]:
         """Value of each node in float and in the whole model under the plan; ops behind the last of them do not run.
 
@@ -105,10 +96,10 @@ class Simulator:
 
         Raises: ValueError if an int8-static op reads a value whose range is not known.
         """
-        run = ValueRun(self._arithmetic, plan, nodes, kept)
+        run = runs.ValueRun(self._arithmetic, plan, nodes, kept)
         if not run.is_done:
-            with torch.no_grad(), suppress(Reached):
-                run.run(*[new_pair(leaf) for leaf in example], initial_env=dict(kept))
+            with torch.no_grad(), suppress(runs.Reached):
+                run.run(*[runs.new_pair(leaf) for leaf in example], initial_env=dict(kept))
         return [(run.found[node].wide, run.found[node].rounded) for node in nodes]
 
     def weight(self, plan: BoundPlan, node: fx.Node) -> tuple[Tensor, Tensor, int] | None:
@@ -130,5 +121,25 @@ class Simulator:
             reference = self.float_outputs(example) if references is None else references[place]
             for index, (wide, rounded) in enumerate(zip(reference, self.outputs(plan, example), strict=True)):
                 if wide.is_floating_point():
-                    add_energy(sums.setdefault(index, [0.0, 0.0]), wide, rounded)
-        return min((OpError(*pair).sqnr_db for pair in sums.values()), default=SQNR_CAP_DB)
+                    runs.add_energy(sums.setdefault(index, [0.0, 0.0]), wide, rounded)
+        return min((runs.OpError(*pair).sqnr_db for pair in sums.values()), default=SQNR_CAP_DB)
+
+
+@dataclass(frozen=True)
+class FloatGraph:
+    """A captured graph in float, with batch norms folded."""
+
+    graph_module: fx.GraphModule
+    """A `flat_graph` with batch norms folded; weights are its own only where a fold changed them."""
+    folded: Mapping[str, str] = field(default_factory=dict)
+    """Op id of a folded batch norm -> op id of its convolution, whose result is the norm's."""
+
+
+def float_graph(captured: CapturedModel) -> FloatGraph:
+    """A copy of the captured graph in which every batch norm behind a convolution is folded into it.
+
+    The targets fold them too, and a grid per tensor depends on it. The same function up to rounding.
+    """
+    graph_module = flat_graph(captured.program)
+    everything = {node.meta[OP_ID] for node in graph_module.graph.nodes if OP_ID in node.meta}
+    return FloatGraph(graph_module, fold_batch_norms(graph_module, everything))

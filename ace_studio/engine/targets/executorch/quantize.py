@@ -6,7 +6,7 @@ ReLU, if one follows), because XNNPACK computes from int8 to int8.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,10 +16,16 @@ from ace_studio.engine.ops.families import RELUS, aten_ops
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, tidy
 from ace_studio.engine.quantize.folding import fold_batch_norms
-from ace_studio.engine.quantize.pt2e import DYNAMIC_INT8_OPS, PASSING_OPS, STATIC_INT8_OPS
+from ace_studio.engine.quantize.pt2e import (
+    ANNOTATION,
+    DYNAMIC_INT8_OPS,
+    PASSING_OPS,
+    STATIC_INT8_OPS,
+    converted_by_torchao,
+)
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
-from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.recipes.plan import Precision
 
 _ADDITIONS = aten_ops("add.Tensor")
@@ -52,24 +58,12 @@ def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> Rewr
     if not chosen:
         return RewrittenGraph(graph_module, folded, refused)
     with hushed():
-        from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
-
-        quantizer = _quantizer([node.name for node in chosen], _dynamic_names(chosen, dynamic), job)
-        observed = prepare_pt2e(graph_module, quantizer)
+        annotate = _annotator({node.name: node.meta[OP_ID] in dynamic for node in chosen}, job)
         examples = job.calibration() if static else [job.captured.example]
-        for index, example in enumerate(examples):
-            job.reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
-            observed(*example.tensors())
-        converted: fx.GraphModule = convert_pt2e(observed)
-    for node in converted.graph.nodes:
-        if "quantize" in str(node.target) or "choose_qparams" in str(node.target):
-            node.meta.pop(OP_ID, None)  # torchao copies the op's meta to what it puts around it
+        flat = [example.tensors() for example in examples]
+        converted = converted_by_torchao(graph_module, annotate, flat, job.reporter)
     tidy(converted)
     return RewrittenGraph(converted, folded, refused)
-
-
-def _dynamic_names(chosen: Sequence[fx.Node], dynamic: Collection[str]) -> set[str]:
-    return {node.name for node in chosen if node.meta[OP_ID] in dynamic}
 
 
 def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
@@ -83,54 +77,34 @@ def _node_problem(graph_module: fx.GraphModule, node: fx.Node) -> str:
     return ""
 
 
-def _quantizer(names: Collection[str], dynamic_names: Collection[str], job: LoweringJob) -> Any:
-    """Torchao's `Quantizer` over these nodes. Made here because the base class can only be imported with torchao."""
-    from torchao.quantization.pt2e.quantizer import (
-        QuantizationAnnotation,
-        Quantizer,
-        SharedQuantizationSpec,
-    )
+def _annotator(names: Mapping[str, bool], job: LoweringJob) -> Callable[[fx.Node], None]:
+    """What writes the plan as torchao's annotations of these nodes, and whether each is dynamic."""
+    from torchao.quantization.pt2e.quantizer import QuantizationAnnotation, SharedQuantizationSpec
 
     static, fresh, weights = activation_specs(job.ranges, is_signed=True), fresh_spec(is_signed=True), weight_specs()
 
-    class XnnpackQuantizer(Quantizer):  # type: ignore[misc]  # torchao is not typed
-        """Writes the plan as annotations."""
+    def write(node: fx.Node, inputs: Mapping[Any, Any], result: Any = None) -> None:
+        node.meta[ANNOTATION] = QuantizationAnnotation(dict(inputs), output_qspec=result, _annotated=True)
 
-        def annotate(self, model: fx.GraphModule) -> fx.GraphModule:
-            """Annotate the wanted nodes of the graph that torchao prepared."""
-            for node in model.graph.nodes:
-                if node.name in names:
-                    self._annotate(node)
-            return model
-
-        def _annotate(self, node: fx.Node) -> None:
-            scheme = job.plan.scheme_of(node.meta[OP_ID])
-            activation = static[scheme.activations]
-            if node.name in dynamic_names:
-                inputs = {node.args[0]: fresh, node.args[1]: weights[scheme.weights]}
-                node.meta["quantization_annotation"] = QuantizationAnnotation(inputs, _annotated=True)
-                return
-            if str(node.target) in PASSING_OPS:
-                same = SharedQuantizationSpec((node.args[0], node))
-                node.meta["quantization_annotation"] = QuantizationAnnotation(
-                    {node.args[0]: activation}, output_qspec=same, _annotated=True
-                )
-                return
-            inputs = {one: activation for one in node.args if isinstance(one, fx.Node)}
+    def annotate(node: fx.Node) -> None:
+        if node.name not in names:
+            return
+        scheme = job.plan.scheme_of(node.meta[OP_ID])
+        activation = static[scheme.activations]
+        inputs: dict[Any, Any] = {one: activation for one in node.args if isinstance(one, fx.Node)}
+        last = _absorbed_behind(node)
+        if names[node.name]:
+            write(node, {node.args[0]: fresh, node.args[1]: weights[scheme.weights]})
+        elif str(node.target) in PASSING_OPS:
+            write(node, {node.args[0]: activation}, SharedQuantizationSpec((node.args[0], node)))
+        else:
             if str(node.target) in STATIC_INT8_OPS:
                 inputs = {node.args[0]: activation, node.args[1]: weights[scheme.weights]}
-            last = _absorbed_behind(node)
-            result = activation if last is node else None
-            node.meta["quantization_annotation"] = QuantizationAnnotation(inputs, output_qspec=result, _annotated=True)
+            write(node, inputs, activation if last is node else None)
             if last is not node:
-                last.meta["quantization_annotation"] = QuantizationAnnotation(
-                    {}, output_qspec=activation, _annotated=True
-                )
+                write(last, {}, activation)
 
-        def validate(self, model: fx.GraphModule) -> None:
-            """Nothing to check: the nodes were chosen by what they are."""
-
-    return XnnpackQuantizer()
+    return annotate
 
 
 def _absorbed_behind(node: fx.Node) -> fx.Node:

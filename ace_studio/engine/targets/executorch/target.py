@@ -21,22 +21,22 @@ from torch import Tensor, fx
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.executorch.quantize import executorch_op_problem, quantize_for_xnnpack
 from ace_studio.engine.targets.shared.flat_call import FlatCall
-from ace_studio.engine.targets.shared.kernels import Kernel, actuals_of, heavy_ops
+from ace_studio.engine.targets.shared.kernels import FLOAT_WORDS, Kernel, actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error, library_reason
-from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.engine.targets.shared.size_bounds import size_bounds
 from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
-from ace_studio.engine.torch_private.operators import is_operator
+from ace_studio.engine.torch_private.operators import is_operator, result_dtype
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSupport, SupportStatus
 
-ARTIFACT_NAME = "model.pte"
+_ARTIFACT = "model.pte"
 _OURS = "ace_op_id"
 _DELEGATE = "XNNPACK"
 _ACTIVATIONS = ("aten.relu", "aten.hardtanh", "aten.clamp")
@@ -193,14 +193,14 @@ def kernels_of_edge(graph_module: fx.GraphModule, job: LoweringJob) -> list[Kern
             if home in found and part.startswith(_DELEGATE):
                 found[home] = dataclasses.replace(found[home], op_ids=(*found[home].op_ids, op_id))
                 continue
-            planned = job.plan.precision_of(op_id)
+            planned, dtype = job.plan.precision_of(op_id), result_dtype(node.meta.get("val"))
             found[node] = Kernel(
                 name=f"{part}_{index}",
                 kind=f"{part} {name}",
-                precision=str(planned if _reads_int8(node) and planned in _INT8 else _float_word(node)),
+                precision=str(planned if _reads_int8(node) and planned in _INT8 else FLOAT_WORDS.get(dtype, "unknown")),
                 op_ids=(op_id,),
                 is_arithmetic=op_id in heavy and _is_product(name),
-                is_conversion="getitem" in name or not _is_float(node),
+                is_conversion="getitem" in name or dtype is None or not dtype.is_floating_point,
             )
     return list(found.values())
 
@@ -242,19 +242,6 @@ def _is_product(name: str) -> bool:
     return any(word in name for word in ("convolution", "linear", "mm", "conv"))
 
 
-def _is_float(node: fx.Node) -> bool:
-    value = node.meta.get("val")
-    value = value[0] if isinstance(value, tuple | list) and value else value
-    return isinstance(value, Tensor) and value.is_floating_point()
-
-
-def _float_word(node: fx.Node) -> str:
-    value = node.meta.get("val")
-    value = value[0] if isinstance(value, tuple | list) and value else value
-    words = {torch.float32: Precision.FP32, torch.float16: Precision.FP16, torch.bfloat16: Precision.BF16}
-    return str(words.get(value.dtype, "unknown")) if isinstance(value, Tensor) else "unknown"
-
-
 def _reads_int8(node: fx.Node) -> bool:
     """Whether all of its inputs are dequantized integers: XNNPACK then uses the int8 kernel."""
     tensors = [one for one in node.all_input_nodes if one.op == "call_function"]
@@ -269,12 +256,7 @@ class ExecuTorchLowered(Lowered):
         self._buffer = buffer
         self._kernels = kernels
         self._rewritten = rewritten
-        self._call = FlatCall(job.captured)
-        self._run = _opened(buffer, threads=job.threads, name=ARTIFACT_NAME)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it as forward is called."""
-        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+        self._call = FlatCall(job.captured).around(_opened(buffer, threads=job.threads, name=_ARTIFACT))
 
     def read_back(self) -> list[OpActual]:
         """Read from the built program what XNNPACK and the portable kernels compute."""
@@ -284,7 +266,7 @@ class ExecuTorchLowered(Lowered):
 
     def save(self, folder: Path) -> Path:
         """Write ``model.pte``."""
-        path = folder / ARTIFACT_NAME
+        path = folder / _ARTIFACT
         path.write_bytes(self._buffer)
         return path
 

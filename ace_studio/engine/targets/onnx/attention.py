@@ -79,7 +79,7 @@ def fuse_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram
 
 
 def _attention_of(node: fx.Node, names: Mapping[fx.Node, str], program: OnnxProgram) -> _Attention | None:
-    if node.target is not masks.ATTENTION:
+    if node.target is not masks.ATTENTION_OPS:
         return None
     given = masks.attention_arguments(node)
     query, key, value = given["query"], given["key"], given["value"]

@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from ace_studio.engine.targets.onnx.program import MAX_PROTO_BYTES, SHARED_KEY, OnnxProgram, name_nodes, steps_of
+from ace_studio.engine.quiet import hushed
+from ace_studio.engine.targets.onnx import program
+from ace_studio.engine.targets.onnx.program import SHARED_KEY, OnnxProgram, folded_ops, graph_steps, name_nodes
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
-from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 
@@ -26,7 +27,7 @@ def shared_program(
 
     Raises: AceError(UNSUPPORTED) if the weights do not fit into one message.
     """
-    if model.ByteSize() > MAX_PROTO_BYTES:
+    if model.ByteSize() > program.MAX_PROTO_BYTES:
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
             f"The weights take {model.ByteSize() / 1e9:.1f} GB",
@@ -37,26 +38,14 @@ def shared_program(
     named.CopyFrom(model)
     for node, op_id in zip(named.graph.node, node_ids, strict=True):
         node.name = op_id
-    before = steps_of(named)
+    before = graph_steps(named)
     folded = _folded(named)
     weights = {tensor.name for tensor in named.graph.initializer}
     inputs = [value.name for value in named.graph.input if value.name not in weights]
-    covered = covered_steps(steps_of(folded), before, inputs=inputs)
+    covered = covered_steps(graph_steps(folded), before, inputs=inputs)
     owners = owners_of(covered, _own(before, table), heavy_ops(table))
-    adopt_orphans(steps_of(folded), owners)
-    alive = {op_id for ids in owners.values() for op_id in ids}
-    program = OnnxProgram(
-        model=folded,
-        input_names=tuple(input_names),
-        output_names=tuple(value.name for value in folded.graph.output),
-        owners=owners,
-        folded={
-            table.op_id[row]: "computed while building; no ONNX node is left of it"
-            for row in table.op_rows()
-            if table.op_id[row] not in alive
-        },
-    )
-    return {SHARED_KEY: program}
+    adopt_orphans(graph_steps(folded), owners)
+    return {SHARED_KEY: OnnxProgram(folded, tuple(input_names), owners, folded_ops(table, owners))}
 
 
 def _own(steps: Sequence[GraphStep], table: GraphTable) -> dict[str, tuple[str, ...]]:

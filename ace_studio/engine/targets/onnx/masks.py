@@ -19,7 +19,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 
-ATTENTION = torch.ops.aten.scaled_dot_product_attention.default
+ATTENTION_OPS = torch.ops.aten.scaled_dot_product_attention.default
 _Site = TypeVar("_Site")
 _LOWEST_OF_BOOL = -3e38
 """Just above the lowest finite number, which the exporter adds where a boolean mask is false."""
@@ -86,7 +86,7 @@ def guarded(program: OnnxProgram, captured: CapturedModel) -> OnnxProgram:
     The exporter writes the lowest finite number for a key that is not allowed, so such a query got the mean of all
     values; with minus infinity in a mask of numbers it got NaN. The same program is returned if no attention needs it.
     """
-    attentions = [node for node in captured.program.graph.nodes if node.target is ATTENTION]
+    attentions = [node for node in captured.program.graph.nodes if node.target is ATTENTION_OPS]
     found = [
         (node.name, bias_of(node.name, attention_arguments(node).get("attn_mask"), program)[0]) for node in attentions
     ]

@@ -16,13 +16,16 @@ import torch
 from torch.export.graph_signature import ConstantArgument
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.examples.leaves import path_keys
 from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
-from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.operators import writes_in_place
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import RECURRENT_LAYERS, operator_name
 
 OPSET = 20
@@ -43,8 +46,6 @@ class OnnxProgram:
     """``onnx.ModelProto``, fp32, constants folded, batch norms folded into convolutions. Not to be changed: copy it."""
     input_names: tuple[str, ...]
     """One per tensor leaf of the example, in order; a leaf the graph never reads has a name but may have no input."""
-    output_names: tuple[str, ...]
-    """One per tensor leaf of the result, in order."""
     owners: Mapping[str, tuple[str, ...]]
     """Node name -> ids of its ops, the main one first; empty if they are not known."""
     folded: Mapping[str, str] = field(default_factory=dict)
@@ -52,14 +53,14 @@ class OnnxProgram:
 
     def steps(self) -> list[GraphStep]:
         """The nodes as steps."""
-        return steps_of(self.model)
+        return graph_steps(self.model)
 
     def nodes_of(self, op_ids: frozenset[str]) -> list[str]:
         """Names of the nodes whose main op is one of these."""
         return [name for name, ids in self.owners.items() if ids and ids[0] in op_ids]
 
 
-def steps_of(model: Any) -> list[GraphStep]:
+def graph_steps(model: Any) -> list[GraphStep]:
     """The nodes of a model's graph as steps."""
     return [
         GraphStep(name=node.name, inputs=tuple(filter(None, node.input)), outputs=tuple(filter(None, node.output)))
@@ -111,15 +112,11 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         model = exported.model_proto
     _drop_notes(model)
     name_nodes(model)
-    covered = covered_steps(steps_of(model), before, inputs=graph_inputs)
+    covered = covered_steps(graph_steps(model), before, inputs=graph_inputs)
     owners = owners_of(covered, owners_before, heavy_ops(captured.table))
-    adopt_orphans(steps_of(model), owners)
+    adopt_orphans(graph_steps(model), owners)
     return OnnxProgram(
-        model=model,
-        input_names=_input_names(captured),
-        output_names=tuple(output.name for output in model.graph.output),
-        owners=owners,
-        folded=_folded(captured, owners),
+        model=model, input_names=_input_names(captured), owners=owners, folded=folded_ops(captured.table, owners)
     )
 
 
@@ -211,8 +208,7 @@ def _separate_results(graph: Any) -> None:
 
 def _name_interface(graph: Any, captured: CapturedModel, output_names: Sequence[str]) -> None:
     """Rename inputs and outputs as the user knows them; an inner value with such a name is renamed."""
-    placeholders = tensor_placeholders(captured.program)
-    wanted = dict(zip(placeholders, _input_names(captured), strict=False))
+    wanted = dict(zip(tensor_placeholders(captured.program), _input_names(captured), strict=False))
     new_names = {id(value): wanted.get(value.name, value.name) for value in graph.inputs}
     outputs = list(graph.outputs)
     for value, name in zip(outputs, output_names, strict=True):
@@ -248,8 +244,7 @@ def _output_names(program: torch.export.ExportedProgram, leaves: Sequence[Any]) 
 
 
 def _path_name(path: Sequence[Any]) -> str:
-    keys = [getattr(key, "key", getattr(key, "name", getattr(key, "idx", ""))) for key in path]
-    text = ".".join(str(key) for key in keys)
+    text = ".".join(path_keys(path))
     return text if text and not text[0].isdigit() else f"output_{text}".rstrip("_")
 
 
@@ -324,14 +319,11 @@ def name_nodes(model: Any) -> None:
         seen.add(node.name)
 
 
-def _folded(captured: CapturedModel, owners: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def folded_ops(table: GraphTable, owners: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Op id -> why no node is left, for the ops that the optimizer removed."""
     alive = {op_id for ids in owners.values() for op_id in ids}
-    return {
-        captured.table.op_id[row]: "computed while building, or had nothing to compute; no ONNX node is left of it"
-        for row in captured.table.op_rows()
-        if captured.table.op_id[row] not in alive
-    }
+    gone = [table.op_id[row] for row in table.op_rows() if table.op_id[row] not in alive]
+    return dict.fromkeys(gone, "computed while building, or had nothing to compute; no ONNX node is left of it")
 
 
 def _unsupported(
@@ -345,18 +337,13 @@ def _export_problem(captured: CapturedModel, error: Exception, said: str) -> Ace
     text = "\n".join(str(cause) for cause in chain)
     op_id = _blamed_op(captured, text)
     table = captured.table
-    row = table.op_id.index(op_id) if op_id else -1
-    subject = f"{table.op[row]} ({op_id})" if op_id else "this graph"
-    where = ""
-    if op_id and table.file[row] >= 0:
-        where = f"{table.files[table.file[row]]}:{table.line[row]}"
-        where += f", module {table.module[row]}" if table.module[row] else ""
+    subject = f"{table.op[table.op_id.index(op_id)]} ({op_id})" if op_id else "this graph"
     return AceError.of(
         ErrorCode.UNSUPPORTED,
         f"The ONNX exporter cannot translate {subject}",
         why=_first_line(chain[-1]),
         remedy="Use a torch target for this model, or write the op with others that ONNX has.",
-        where=where,
+        where=op_place(table, op_id) if op_id else "",
         details=re.sub(r"\x1b\[[0-9;]*m", "", f"{said}\n{text}")[-20_000:],
     )
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 import copy
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx import static
+from ace_studio.engine.targets.onnx.products import as_matmuls, drop_unused_constants, unfit
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.onnx.tables import pack_tables, planned_lookups
-from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.ops import is_weighted
+from ace_studio.records.processor import cpu_flags
 from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
 
 WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
@@ -32,19 +33,6 @@ _HIDDEN_GEMM = "GemmThatStays"
 """Temporary type of ``Gemm`` nodes, so that the dynamic quantizer does not split them."""
 INT8_ACCUMULATION = 4
 """MatMulNBits accuracy level 4: activations are quantized to 8 bits on the fly. Level 0 is several times slower."""
-
-
-@cache
-def cpu_flags() -> frozenset[str]:
-    """Instruction sets of this processor as Linux names them; empty on other systems."""
-    path = Path("/proc/cpuinfo")
-    if not path.exists():
-        return frozenset()
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() in {"flags", "Features"}:
-            return frozenset(value.split())
-    return frozenset()
 
 
 def must_reduce_range() -> bool:
@@ -69,6 +57,7 @@ def quantize_program(
     tables, notes = planned_lookups(program, job)
     pack_tables(model, tables)
     drop_unused_constants(model)
+    notes = _unfit_products(program, job) | notes
     for planned, bits in WEIGHT_BITS.items():
         for group_size, ops in by_scheme(job, planned, lambda scheme: scheme.group_size).items():
             block, reason = weight_block(group_size)
@@ -89,10 +78,32 @@ def quantize_program(
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
             "The quantizer changed nothing",
-            why="no node of the ONNX model that belongs to a planned op is of a type it can quantize",
-            remedy="Plan fp32 for this target, or another target.",
+            why=_why_unchanged(job, notes),
+            remedy="Plan fp32 for this target, or another target; a product is 8-bit if its second factor is a stored "
+            "matrix, as in torch.nn.functional.linear.",
         )
     return model, notes
+
+
+def _unfit_products(program: OnnxProgram, job: LoweringJob) -> dict[str, str]:
+    """Op id -> why its product stays float, for the planned ops that no integer or packed kernel takes."""
+    planned = program.nodes_of(frozenset().union(*map(job.plan.ops_at, (Precision.INT8_DYNAMIC, *WEIGHT_BITS))))
+    constants = {tensor.name: tensor for tensor in program.model.graph.initializer}
+    nodes = [node for node in program.model.graph.node if node.name in set(planned)]
+    return {program.owners[node.name][0]: reason for node in nodes if (reason := unfit(node, constants))}
+
+
+def _why_unchanged(job: LoweringJob, notes: Mapping[str, str]) -> str:
+    """What stands in the way of every planned op, and of the convolutions and products that were not planned."""
+    refused = {op_id: one.reason for op_id, one in job.plan.ops.items() if one.is_refused}
+    table = job.captured.table
+    heavy = {table.op_id[row] for row in table.op_rows() if is_weighted(table.op[row])}
+    reasons: dict[str, list[str]] = {}
+    for op_id, reason in (refused | dict(notes)).items():
+        if op_id in heavy:
+            reasons.setdefault(reason, []).append(op_id)
+    words = [f"{', '.join(ids[:3])}{' and others' if len(ids) > 3 else ''}: {why}" for why, ids in reasons.items()]
+    return "; ".join(words) or "no node of the ONNX model that belongs to a planned op is of a type it can quantize"
 
 
 def by_scheme(job: LoweringJob, precision: Precision, key: Callable[[Scheme], Any]) -> dict[Any, frozenset[str]]:
@@ -267,7 +278,9 @@ def _quantize_dynamic(model: Any, nodes: Sequence[str], *, is_per_channel: bool)
     from onnxruntime.quantization import QuantizationMode, QuantType
     from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
 
-    split = _split_gemms(model, set(nodes))
+    products = as_matmuls(model, set(nodes))
+    if not products:
+        return model  # without names the quantizer would take every product
     _rename_type(model, "Gemm", _HIDDEN_GEMM)
     before = _names_in(model)
     with hushed():
@@ -280,7 +293,7 @@ def _quantize_dynamic(model: Any, nodes: Sequence[str], *, is_per_channel: bool)
             QuantType.QInt8,
             QuantType.QUInt8,
             None,
-            [*nodes, *split],
+            products,
             [],
             ["MatMul"],
             {"MatMulConstBOnly": True, "WeightSymmetric": True},
@@ -323,12 +336,9 @@ def _mark_new_names(model: Any, known: set[str], *, mark: str) -> None:
 
 
 def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int, block: int) -> Any:
-    from onnxruntime.quantization.matmul_nbits_quantizer import (
-        DefaultWeightOnlyQuantConfig,
-        MatMulNBitsQuantizer,
-    )
+    from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
 
-    chosen = {*nodes, *_split_gemms(model, set(nodes))}
+    chosen = {*nodes, *as_matmuls(model, set(nodes))}
     excluded = [node.name for node in model.graph.node if node.name not in chosen]
     with hushed():
         config = DefaultWeightOnlyQuantConfig(
@@ -337,59 +347,3 @@ def _pack_weights(model: Any, nodes: Sequence[str], *, bits: int, block: int) ->
         quantizer = MatMulNBitsQuantizer(model, nodes_to_exclude=excluded, algo_config=config)
         quantizer.process()
     return quantizer.model.model
-
-
-def _split_gemms(model: Any, nodes: set[str]) -> list[str]:
-    """Turn these ``Gemm`` nodes with a constant weight into ``MatMul`` + ``Add``, in place; names of the new products.
-
-    The integer and the packed kernels exist for ``MatMul`` only.
-    """
-    import onnx
-
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    made: list[str] = []
-    rebuilt = []
-    for node in model.graph.node:
-        is_plain = node.op_type == "Gemm" and node.name in nodes and _is_plain_gemm(node)
-        if not is_plain or node.input[1] not in constants:
-            rebuilt.append(node)
-            continue
-        weight = onnx.numpy_helper.to_array(constants[node.input[1]])
-        if _attribute(node, "transB", 0):
-            weight = np.ascontiguousarray(weight.T)
-        name = f"{node.name}_product"
-        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, f"{name}_weight"))
-        has_bias = len(node.input) > 2
-        result = f"{node.output[0]}_product" if has_bias else node.output[0]
-        rebuilt.append(onnx.helper.make_node("MatMul", [node.input[0], f"{name}_weight"], [result], name=name))
-        made.append(name)
-        if has_bias:
-            added = onnx.helper.make_node("Add", [result, node.input[2]], list(node.output), name=node.name)
-            rebuilt.append(added)
-    model.graph.ClearField("node")
-    model.graph.node.extend(rebuilt)
-    drop_unused_constants(model)
-    return made
-
-
-def _is_plain_gemm(node: Any) -> bool:
-    return (
-        _attribute(node, "alpha", 1.0) == 1.0
-        and _attribute(node, "beta", 1.0) == 1.0
-        and not _attribute(node, "transA", 0)
-    )
-
-
-def _attribute(node: Any, name: str, default: float) -> float:
-    for attribute in node.attribute:
-        if attribute.name == name:
-            return float(attribute.f if attribute.type == attribute.FLOAT else attribute.i)
-    return default
-
-
-def drop_unused_constants(model: Any) -> None:
-    """Remove, in place, the constants that no node reads; the nodes may stand in any order."""
-    used = {name for node in model.graph.node for name in node.input} | {output.name for output in model.graph.output}
-    kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
-    model.graph.ClearField("initializer")
-    model.graph.initializer.extend(kept)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
+from ace_studio.engine.quantize.observers import RangeChoice, ValueObservers, ValueRange
 from ace_studio.engine.quantize.simulate.int8_style import SMALL_END_SHARE
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
@@ -62,7 +61,7 @@ def choose_static(
     products = [node for node in program.model.graph.node if node.name in planned and node.op_type in PRODUCT_TYPES]
     seen = _shared_ranges(program, job, examples, make_session)
     _refuse_infinite(sorted(seen.infinite & {name for node in products for name in (*node.input, *node.output)}))
-    ranges = {name: (found.low, found.high) for name, found in seen.extremes.items()}
+    ranges = _bounds(seen.seen())
     constants = {tensor.name for tensor in program.model.graph.initializer}
     notes: dict[str, str] = {}
     for node in [node for node in products if _constant_inputs(node, ranges)]:
@@ -84,9 +83,13 @@ def choose_static(
         if node.name in planned - chosen:
             notes.setdefault(program.owners[node.name][0], _float_reason(node))
     symmetric = _symmetric_values(program, job, chosen)
-    return StaticChoice(
-        nodes=frozenset(chosen), ranges=seen.ranges(symmetric), notes=notes, symmetric=symmetric & set(seen.extremes)
-    )
+    grids = dict.fromkeys(symmetric, ActivationGrid.SYMMETRIC)
+    found = _bounds(seen.ranges(lambda name: grids.get(name, ActivationGrid.AFFINE)))
+    return StaticChoice(nodes=frozenset(chosen), ranges=found, notes=notes, symmetric=symmetric & set(found))
+
+
+def _bounds(found: Mapping[str, ValueRange]) -> dict[str, tuple[float, float]]:
+    return {name: (one.low, one.high) for name, one in found.items()}
 
 
 def _float_reason(node: Any) -> str:
@@ -162,33 +165,11 @@ def _symmetric_values(program: OnnxProgram, job: LoweringJob, chosen: Collection
     return frozenset(found)
 
 
-@dataclass(frozen=True)
-class SeenValues:
-    """The observers of all float values around products and the nodes behind them."""
-
-    observers: Mapping[str, ValueObserver]
-    infinite: frozenset[str] = frozenset()
-    """Names of the values that were not finite, such as masks that add minus infinity."""
-
-    @cached_property
-    def extremes(self) -> Mapping[str, ValueRange]:
-        """Value name -> smallest and largest element."""
-        return {name: observer.seen for name, observer in self.observers.items()}
-
-    def ranges(self, symmetric: Collection[str]) -> dict[str, tuple[float, float]]:
-        """Value name -> calibrated range; symmetric around 0 for the names in ``symmetric``."""
-        found = {
-            name: observer.range(ActivationGrid.SYMMETRIC if name in symmetric else ActivationGrid.AFFINE)
-            for name, observer in self.observers.items()
-        }
-        return {name: (one.low, one.high) for name, one in found.items()}
-
-
 def _shared_ranges(
     program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], make_session: Callable[[Any], Any]
-) -> SeenValues:
+) -> ValueObservers:
     """The observed values, computed once per job and model: a job has one set of calibration examples."""
-    known: list[tuple[OnnxProgram, SeenValues]] = job.shared.setdefault(_RANGES_KEY, [])
+    known: list[tuple[OnnxProgram, ValueObservers]] = job.shared.setdefault(_RANGES_KEY, [])
     for one, seen in known:
         if one is program:
             return seen
@@ -203,7 +184,7 @@ def observe_values(
     *,
     reporter: Reporter,
     choice: RangeChoice,
-) -> SeenValues:
+) -> ValueObservers:
     """Observe every float value around products and the nodes behind them over all examples."""
     model = copy.deepcopy(program.model)
     watched = _watched_values(model)
@@ -211,17 +192,13 @@ def observe_values(
     present |= {entry.name for entry in model.graph.input}
     model.graph.output.extend(info for name, info in watched.items() if name not in present)
     session = make_session(model)
-    observers: dict[str, ValueObserver] = {}
-    infinite: set[str] = set()
+    observers = ValueObservers(choice)
     for index, example in enumerate(examples):
         reporter.advance(index / len(examples), f"finding ranges, example {index + 1} of {len(examples)}")
         feed = {name: as_numpy(leaf) for name, leaf in zip(program.input_names, example.tensors(), strict=True)}
         for name, value in zip(watched, _all_values(session, watched, feed), strict=True):
-            if value.size and np.isfinite(value).all():
-                observers.setdefault(name, ValueObserver(choice)).update(torch.from_numpy(np.ascontiguousarray(value)))
-            elif value.size:
-                infinite.add(name)
-    return SeenValues({name: one for name, one in observers.items() if name not in infinite}, frozenset(infinite))
+            observers.see(name, torch.from_numpy(np.ascontiguousarray(value)))
+    return observers
 
 
 def _all_values(session: Any, watched: Mapping[str, Any], feed: dict[str, Any]) -> list[Any]:

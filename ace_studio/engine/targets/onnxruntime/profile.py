@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ace_studio.engine.targets.onnx.program import OnnxProgram, steps_of
+from ace_studio.engine.quiet import hushed
+from ace_studio.engine.targets.onnx.program import OnnxProgram, graph_steps
 from ace_studio.engine.targets.onnx.tables import KERNEL
 from ace_studio.engine.targets.shared.kernels import Kernel, adopt_orphans, covered_steps, heavy_ops, owners_of
-from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Precision
 
@@ -83,9 +83,9 @@ def profile_kernels(
 
     ops = heavy_ops(heavy)
     inputs = [found.name for found in model.graph.input]
-    lowered_owners = owners_of(covered_steps(steps_of(model), program.steps(), inputs=inputs), program.owners, ops)
-    owners = owners_of(covered_steps(steps_of(optimized), steps_of(model), inputs=inputs), lowered_owners, ops)
-    adopt_orphans(steps_of(optimized), owners)
+    lowered_owners = owners_of(covered_steps(graph_steps(model), program.steps(), inputs=inputs), program.owners, ops)
+    owners = owners_of(covered_steps(graph_steps(optimized), graph_steps(model), inputs=inputs), lowered_owners, ops)
+    adopt_orphans(graph_steps(optimized), owners)
     return [
         _kernel(node, owners[node.name], profile.get(node.name, _Profiled()), planned) for node in optimized.graph.node
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.onnx.attention import program_with_attention
 from ace_studio.engine.targets.onnx.op_support import onnxruntime_op_problem
@@ -24,8 +24,11 @@ from ace_studio.engine.targets.shared.support import judge_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSupport
+from ace_studio.records.tensors import memory_limits, size_limits
 
-ARTIFACT_NAME = "model.onnx"
+_ARTIFACT = "model.onnx"
+_SIZES_KEY = "ace_studio.sizes"
+"""Entry of the file's metadata: which sizes it was proven at, in words."""
 _LOG_ERRORS_ONLY = 3
 _FLOAT_REASON = "ONNX Runtime's CPU kernels compute in fp32: {precision} would be converted at every op and run slower"
 _PRECISION_PROBLEMS = {
@@ -92,11 +95,14 @@ class OnnxRuntimeLowered(Lowered):
         self._program = program
         self._model = model
         self._notes = notes
-        self._call = FlatCall(job.captured).around(_flat_function(_session_maker(job)(model)))
+        self._session = _session_maker(job)(model)
+        self._call = FlatCall(job.captured).around(_flat_function(self._session))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it as forward is called."""
-        return self._call(*args, **kwargs)
+    def bare(self, example: Example) -> Callable[[], object]:
+        """``session.run`` on arrays."""
+        feed = _feed([found.name for found in self._session.get_inputs()], example.tensors())
+        outputs = [found.name for found in self._session.get_outputs()]
+        return lambda: self._session.run(outputs, feed)
 
     def read_back(self) -> list[OpActual]:
         """Profile the traced example and map every kernel back to its ops."""
@@ -115,7 +121,14 @@ class OnnxRuntimeLowered(Lowered):
 
     def save(self, folder: Path) -> Path:
         """Write ``model.onnx``."""
-        path = folder / ARTIFACT_NAME
+        path = folder / _ARTIFACT
+        inputs = self._job.captured.inputs
+        if words := [one.words for one in size_limits(inputs)] + [one.words for one in memory_limits(inputs)]:
+            facts = {one.key: one.value for one in self._model.metadata_props}
+            facts[_SIZES_KEY] = "; ".join(words)
+            import onnx
+
+            onnx.helper.set_model_props(self._model, facts)
         path.write_bytes(self._model.SerializeToString())
         return path
 

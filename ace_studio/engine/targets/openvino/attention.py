@@ -87,7 +87,7 @@ def with_whole_attention(program: OnnxProgram, captured: CapturedModel) -> OnnxP
         captured: The graph it was exported from.
     """
     program = masks.guarded(program, captured)
-    attentions = [node for node in captured.program.graph.nodes if node.target is masks.ATTENTION]
+    attentions = [node for node in captured.program.graph.nodes if node.target is masks.ATTENTION_OPS]
     names = value_names(program, captured) if attentions else {}
     sites = [site for node in attentions if (site := _site_of(node, names, program)) is not None]
     return masks.rewritten(program, sites, _put_in_place, domain=_DOMAIN)

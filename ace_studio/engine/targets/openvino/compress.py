@@ -9,6 +9,7 @@ from typing import Any
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.onnx.quantize import by_scheme, quantize_static, weights_of_one_scale
@@ -18,7 +19,7 @@ from ace_studio.engine.targets.openvino.attention import read_onnx
 from ace_studio.engine.targets.openvino.library import import_nncf
 from ace_studio.engine.targets.openvino.smoothquant import is_asked, is_due, smoothed_if_better
 from ace_studio.engine.targets.shared.flat_call import as_numpy
-from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
@@ -29,6 +30,9 @@ _INNER_NAMES = ("", "/WithoutBiases")
 """OpenVINO splits a node with a bias in two: the product has this suffix, the addition has the node's name."""
 _SEQUENCES = ["LSTMSequence", "GRUSequence", "RNNSequence"]
 """Recurrent layers: never planned below fp32, named by OpenVINO itself, and not compilable with quantized weights."""
+_FLOAT_TYPES = [*_SEQUENCES, "MVN"]
+"""MVN is what OpenVINO makes of a LayerNormalization, under a name of its own, so that its node's name does not keep it
+float. A quantized input costs accuracy there, and behind a reduction OpenVINO (2026.4) then gives another shape."""
 _WIDENED = (
     "its rows are stored in 8 bits, but beside 8-bit activations OpenVINO widens the table when it opens the model"
 )
@@ -71,12 +75,11 @@ def compress_model(
     except (RuntimeError, ValueError, TypeError) as error:
         if isinstance(error, AceError):
             raise
-        raise AceError.of(
+        raise library_error(
             ErrorCode.UNSUPPORTED,
             "NNCF cannot compress this model as planned",
-            why=(str(error).strip().splitlines() or [type(error).__name__])[0][:300],
+            error,
             remedy="Plan fp32 for the ops it names, or another precision.",
-            details=str(error)[:20_000],
         ) from error
     return model, notes
 
@@ -182,7 +185,7 @@ def _quantize(
                 # with two samples it left 20 dB of an MLP instead of 43.
                 activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX
             ),
-            ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), types=_SEQUENCES, validate=False),
+            ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), types=_FLOAT_TYPES, validate=False),
         )
 
 

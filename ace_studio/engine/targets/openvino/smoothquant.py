@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.ops.roles import is_convolution
-from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB, sqnr_db
+from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB, split_examples, sqnr_db
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.openvino.library import import_openvino
@@ -77,18 +77,16 @@ def smoothed_if_better(
         _tell(job, reason="it takes two calibration examples or more: some to work with, some to judge by")
         return quantize(examples, False)
     started = time.monotonic()
-    held = [index for index in range(len(examples)) if index % 4 == 3] or [len(examples) - 1]
-    work = [example for index, example in enumerate(examples) if index not in held]
-    judged = [examples[index] for index in held]
+    work, judged = split_examples(examples)
     wanted = _outputs(model, program, judged)
     plain, smoothed = quantize(work, False), quantize(work, True)
     before, after = (sqnr_db(wanted, _outputs(one, program, judged)) for one in (plain, smoothed))
     kept = after >= before + SMALLEST_GAIN_DB
     words = "closer to the original" if kept else "no closer to the original"
+    examples_held = f"{len(judged)} calibration example{'s' if len(judged) > 1 else ''}"
     _tell(
         job,
-        reason=f"NNCF's, in OpenVINO only: {words} on {len(held)} calibration example{'s' if len(held) > 1 else ''} "
-        "that it did not see",
+        reason=f"NNCF's, in OpenVINO only: {words} on {examples_held} that it did not see",
         before_db=round(before, 3),
         after_db=round(after, 3),
         kept=kept,

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import PAIRS, Int8Style
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
@@ -31,8 +31,9 @@ from ace_studio.records.ops import RECURRENT_LAYERS, operator_name
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 from ace_studio.records.results import OpSupport
+from ace_studio.records.tensors import size_limits
 
-ARTIFACT_NAME = "model.xml"
+_ARTIFACT = "model.xml"
 ACTIVATION_GROUP = "32"
 """Group size of dynamically quantized activations; 0 turns dynamic quantization off."""
 _ON_THE_FLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT})
@@ -75,18 +76,15 @@ class OpenVinoTarget(Target):
 
     def build(self, job: LoweringJob) -> Lowered:
         """Read the shared ONNX model, compress it, compile it."""
-        if job.device.type != "cpu":
-            raise AceError.of(
-                ErrorCode.UNSUPPORTED,
-                f"The OpenVINO target does not run on {job.device.type}",
-                why="it is compared with eager on the same device, and OpenVINO has no CUDA device",
-                remedy="Measure on the CPU.",
-            )
         program = program_for_openvino(job)
         model = read_onnx(program.model)
         model, notes = compress_model(
             model, program, job, lambda onnx_model: OpenVinoSession(onnx_model, threads=job.threads)
         )
+        for limit in size_limits(job.captured.inputs):  # OpenVINO refuses sizes beyond the bounds of a shape
+            shape = model.input(limit.leaf).get_partial_shape()
+            shape[limit.dim] = import_openvino().Dimension(limit.low, -1 if limit.high is None else limit.high)
+            model.reshape({limit.leaf: shape})
         options = _planned_options(job)
         for key in _STORED_OPTIONS:
             model.set_rt_info(options[key], [_OUR_SECTION, key])
@@ -137,11 +135,14 @@ class OpenVinoLowered(Lowered):
         self._model = model
         self._options = options
         self._notes = notes
-        self._call = FlatCall(job.captured).around(_flat_function(_compile(model, options)))
+        self._compiled = _compile(model, options)
+        self._call = FlatCall(job.captured).around(_flat_function(self._compiled))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it as forward is called."""
-        return self._call(*args, **kwargs)
+    def bare(self, example: Example) -> Callable[[], object]:
+        """``infer`` of a request on arrays that are read where they lie."""
+        request = self._compiled.create_infer_request()
+        inputs = {index: as_numpy(tensor) for index, tensor in enumerate(example.tensors())}
+        return lambda: request.infer(inputs, share_inputs=True, share_outputs=False)
 
     def read_back(self) -> list[OpActual]:
         """Compile once more with counters, run the traced example, read the runtime's own model."""
@@ -160,7 +161,7 @@ class OpenVinoLowered(Lowered):
 
     def save(self, folder: Path) -> Path:
         """Write ``model.xml`` and ``model.bin`` as they are: nothing is rounded to half precision on the way."""
-        path = folder / ARTIFACT_NAME
+        path = folder / _ARTIFACT
         import_openvino().save_model(self._model, str(path), compress_to_fp16=False)
         return path
 
@@ -223,6 +224,7 @@ def _warn_of_another_default(options: Mapping[str, str], job: LoweringJob) -> No
             f'The artifact computes as measured only if it is opened with {{"{key}": "{options[key]}"}}; '
             f"without it OpenVINO computes in {usual.get(default, default)} on this processor",
             where="openvino",
+            options={key: options[key]},
         )
 
 

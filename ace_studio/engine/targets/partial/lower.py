@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, PartialModel, Subgraph, tensor_leaves
+from ace_studio.engine.flow import BoundPlan, Example, PartialModel, Subgraph, tensor_leaves
 from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Manifest, SavedSubgraph, SubgraphRunner
@@ -130,14 +130,10 @@ class SubgraphsLowered(Lowered):
         self._row = row
         self._partial = partial
         self._built = built
-        self._runner = runner_of(partial, built)
-        partial.example.copied().call(self._runner)  # compiles now what is compiled at the first call
+        self._call = self._runner = runner_of(partial, built)
+        partial.example.copied().call(self._call)  # compiles now what is compiled at the first call
         self.calls_at_work = self._count_calls()
         """Number of subgraph calls in one call of the model."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it as forward is called."""
-        return self._runner(*args, **kwargs)
 
     def _count_calls(self) -> int:
         before = self._runner.ran
@@ -207,19 +203,16 @@ def _save_rest(module: nn.Module, subgraphs: Sequence[Subgraph], folder: Path) -
         save_file(rest, folder / run_pieces.REST)
 
 
-def _in_model(actual: OpActual, subgraph: Subgraph) -> OpActual:
-    above = subgraph.id_in_model(actual.fused_into) if actual.fused_into else ""
-    return replace(actual, op_id=subgraph.id_in_model(actual.op_id), fused_into=above)
-
-
 def _actuals(one: BuiltSubgraph) -> list[OpActual]:
-    if one.lowered is not None:
-        return [_in_model(actual, one.subgraph) for actual in one.lowered.read_back()]
-    captured: CapturedModel = one.subgraph.captured
-    table = captured.table
-    device = str(captured.device)
-    ids = [one.subgraph.id_in_model(table.op_id[row]) for row in table.op_rows()]
-    return [OpActual(op_id=op_id, actual="fp32", device=device, reason=one.reason) for op_id in ids]
+    in_model, table = one.subgraph.id_in_model, one.subgraph.captured.table
+    if one.lowered is None:
+        device = str(one.subgraph.captured.device)
+        ids = [in_model(table.op_id[row]) for row in table.op_rows()]
+        return [OpActual(op_id=op_id, actual="fp32", device=device, reason=one.reason) for op_id in ids]
+    return [
+        replace(actual, op_id=in_model(actual.op_id), fused_into=actual.fused_into and in_model(actual.fused_into))
+        for actual in one.lowered.read_back()
+    ]
 
 
 ROUNDS = 9

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from ace_studio.engine.examples.forms import in_form_of
 from ace_studio.engine.examples.leaves import forward_parameters, is_same_value, named_leaves
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.tensors import memory_limits, size_limits
 
 
 class FlatCall:
@@ -22,33 +25,57 @@ class FlatCall:
     def __init__(self, captured: CapturedModel) -> None:
         self._example = captured.example
         self._module = captured.module
+        self._limits = size_limits(captured.inputs)
+        self._layouts = memory_limits(captured.inputs)
         leaves, self._in_spec = pytree.tree_flatten((captured.example.args, dict(captured.example.kwargs)))
         self._fixed = [Tensor if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-        self._is_plain = not captured.example.kwargs and all(isinstance(one, Tensor) for one in captured.example.args)
-        self._out_spec = captured.program.call_spec.out_spec
-        self._leaves = [
+        values = (*captured.example.args, *captured.example.kwargs.values())
+        self._is_plain = all(isinstance(one, Tensor) for one in values)
+        specs = [
             spec.arg for spec in captured.program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT
         ]
-        self._is_single = self._out_spec is not None and self._out_spec.is_leaf() and len(self._leaves) == 1
-        self._is_tuple = _is_flat_tuple(self._out_spec) and all(isinstance(one, TensorArgument) for one in self._leaves)
+        leaves_of_result, out_spec = _result_leaves(specs), captured.program.call_spec.out_spec
+        self._nest = _nesting(out_spec, leaves_of_result) if out_spec is not None else None
+        self._leaves = list(leaves_of_result) if out_spec is None else []
 
     def around(self, run: Callable[..., Sequence[Tensor]]) -> Callable[..., Any]:
         """A function of forward's arguments around a function of flat tensors.
 
-        Models that take tensors and give one tensor skip flattening and nesting.
+        Calls that give tensors, by position and by name as the example does, skip flattening: it takes as long as a
+        small model.
+
+        The function raises AceError(BAD_INPUT) for a size or a memory layout for which the graph does not hold.
         """
+        run = self._limited(run) if self._limits or self._layouts else run
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return self.unflatten(run(*self.flatten(args, kwargs)))
 
-        if not (self._is_plain and self._is_single):
+        if not self._is_plain:
             return call
-        count = len(self._example.args)
+        count, names, unflatten = len(self._example.args), list(self._example.kwargs), self.unflatten
 
         def call_plainly(*args: Any, **kwargs: Any) -> Any:
-            return run(*args)[0] if not kwargs and len(args) == count else call(*args, **kwargs)
+            if len(args) != count or len(kwargs) != len(names):
+                return call(*args, **kwargs)
+            for name in names:
+                if kwargs.get(name).__class__ is not Tensor:
+                    return call(*args, **kwargs)
+            return unflatten(run(*args, *[kwargs[name] for name in names]))
 
         return call_plainly
+
+    def _limited(self, run: Callable[..., Sequence[Tensor]]) -> Callable[..., Sequence[Tensor]]:
+        def call(*tensors: Tensor) -> Sequence[Tensor]:
+            for limit in self._limits:
+                if not limit.allows(size := tensors[limit.leaf].shape[limit.dim]):
+                    raise _not_proven("size", f"{limit.words}, and it is {size}")
+            for layout in self._layouts:
+                if not (given := tensors[layout.leaf]).permute(layout.order).is_contiguous():
+                    raise _not_proven("memory layout", f"{layout.words}, and its strides are {given.stride()}")
+            return run(*tensors)
+
+        return call
 
     def flatten(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """The tensors of a call, in the order of `Example.tensors`.
@@ -56,7 +83,7 @@ class FlatCall:
         Raises: AceError(BAD_INPUT) if the call is not nested like the example that was traced, or gives another value
             for what is no tensor: the graph holds the one that was traced.
         """
-        if self._is_plain and not kwargs and len(args) == len(self._example.args):
+        if self._is_plain and not kwargs and len(args) == len(self._example.args) and not self._example.kwargs:
             return list(args)
         leaves, spec = pytree.tree_flatten(
             (args, {name: kwargs[name] for name in self._example.kwargs if name in kwargs})
@@ -98,25 +125,48 @@ class FlatCall:
 
     def unflatten(self, flat: Sequence[Tensor]) -> Any:
         """The result of forward for these tensors, with the constants of the graph in their places."""
-        if self._is_single:
-            return flat[0]
-        if self._is_tuple:
-            return tuple(flat)  # rebuilding it by its nesting takes as long as a small layer
-        waiting = iter(flat)
-        leaves = [_output_leaf(argument, waiting) for argument in self._leaves]
-        return leaves if self._out_spec is None else pytree.tree_unflatten(leaves, self._out_spec)
+        return [leaf(flat) for leaf in self._leaves] if self._nest is None else self._nest(flat)
 
 
-def _is_flat_tuple(spec: pytree.TreeSpec | None) -> bool:
-    return spec is not None and spec.type is tuple and all(spec.child(at).is_leaf() for at in range(spec.num_children))
+def _not_proven(kind: str, demand: str) -> AceError:
+    return AceError.of(
+        ErrorCode.BAD_INPUT,
+        f"The graph does not hold for this {kind}: {demand}",
+        why="the model's code does something else there, which the graph does not record",
+        remedy=f"Call the original for it, or capture the model again with such a {kind}.",
+    )
 
 
-def _output_leaf(argument: object, waiting: Any) -> Any:
-    if isinstance(argument, ConstantArgument):
-        return argument.value
-    value = next(waiting)
-    is_number = not isinstance(argument, TensorArgument) and isinstance(value, Tensor)
-    return value.item() if is_number else value
+_Reads = Callable[[Sequence[Tensor]], Any]
+"""Makes a part of the result from the flat outputs."""
+
+
+def _result_leaves(arguments: Sequence[object]) -> Iterator[_Reads]:
+    """What reads every leaf of the result: a tensor, a number that was computed, or a constant."""
+    place = 0
+    for argument in arguments:
+        if isinstance(argument, ConstantArgument):
+            yield partial(_constant, argument.value)
+            continue
+        yield itemgetter(place) if isinstance(argument, TensorArgument) else partial(_number, place)
+        place += 1
+
+
+def _constant(value: Any, _: Sequence[Tensor]) -> Any:
+    return value
+
+
+def _number(place: int, flat: Sequence[Any]) -> Any:
+    return flat[place].item() if isinstance(flat[place], Tensor) else flat[place]
+
+
+def _nesting(spec: pytree.TreeSpec, leaves: Iterator[_Reads]) -> _Reads:
+    """What makes the nested result. pytree's own way takes as long as a small model."""
+    if spec.is_leaf():
+        return next(leaves)
+    parts, context = [_nesting(spec.child(at), leaves) for at in range(spec.num_children)], spec.context
+    make = pytree.SUPPORTED_NODES[spec.type].unflatten_fn
+    return lambda flat: make([part(flat) for part in parts], context)
 
 
 def tensor_places(captured: CapturedModel) -> list[int]:

@@ -12,17 +12,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import torch
+
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.targets.base import LoweringJob, OpActual
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Precision
 
-_DECORATION = re.compile(r"^fused |(_nchwc|_nhwc)?(_token_\d+)?$")
-"""What ONNX Runtime adds to the name of a rewritten node, or of its result."""
+_DECORATION = re.compile(r"^fused |(_step_\d)?(_quant)?(_dynamic(_tensor)?)?(_nchwc|_nhwc)?(_token_\d+)?$")
+"""What our rewriting and ONNX Runtime's add to the name of a node, or of its result."""
 
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "FakeQuantize"})
 """Kernels between precisions; an op that only they compute (a ReLU in front of an unsigned grid) is fused."""
+
+FLOAT_WORDS: Mapping[torch.dtype | None, Precision] = {
+    torch.float32: Precision.FP32,
+    torch.bfloat16: Precision.BF16,
+    torch.float16: Precision.FP16,
+}
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,8 @@ def _starts(step: GraphStep, producer: Mapping[str, GraphStep], by_name: Mapping
     found = [producer[value] for value in step.outputs if value in producer]
     if found:
         return found
-    plain = _DECORATION.sub("", step.name)
-    return [known[plain] for known in (by_name, producer) if plain in known][:1]
+    names = (step.name, _DECORATION.sub("", step.name))
+    return [known[name] for name in names for known in (by_name, producer) if name in known][:1]
 
 
 def _depending_on(inputs: Iterable[str], steps: Sequence[GraphStep]) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ace_studio.engine.flow import CapturedModel
+from ace_studio.records.tensors import size_limits
 
 GROWTH = 2
 SMALLEST_BOUND = 64
@@ -23,11 +24,13 @@ def size_bounds(captured: CapturedModel, sizes: Sizes = MappingProxyType({})) ->
     """
     examples = [example.tensors() for example in captured.examples]
     bounds: list[dict[int, int]] = []
+    proven = {(one.leaf, one.dim): one.high for one in size_limits(captured.inputs) if one.high is not None}
     for place, (found, dims) in enumerate(zip(captured.inputs, captured.dynamic_dims(), strict=True)):
         most = {dim: max(leaves[place].shape[dim] for leaves in examples) for dim in dims}
         chosen = {dim: sizes.get(f"{found.name}.{dim}") for dim in dims}
-        bounds.append(
-            {dim: max(own[2], most[dim]) if (own := chosen[dim]) else max(SMALLEST_BOUND, GROWTH * most[dim])
-             for dim in dims}
-        )  # fmt: skip
+        wanted = {
+            dim: max(own[2], most[dim]) if (own := chosen[dim]) else max(SMALLEST_BOUND, GROWTH * most[dim])
+            for dim in dims
+        }
+        bounds.append({dim: min(size, proven.get((place, dim), size)) for dim, size in wanted.items()})
     return bounds

@@ -14,7 +14,7 @@ from typing import Any
 import networkx
 import numpy as np
 
-from ace_studio.engine.targets.onnx.quantize import drop_unused_constants
+from ace_studio.engine.targets.onnx.products import drop_unused_constants
 
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 

@@ -39,7 +39,7 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import ActivationGrid, Precision
 from ace_studio.records.results import OpSupport
 
-ARTIFACT_NAME = "model.engine"
+_ARTIFACT = "model.engine"
 _WORKSPACE_BYTES = 4 << 30
 _HALF_FLAGS = {Precision.FP16: "FP16", Precision.BF16: "BF16"}
 _PROBLEMS = {
@@ -195,12 +195,8 @@ class TensorRtLowered(Lowered):
         self._program = program
         self._engine = engine
         self._notes = notes
-        self._call = FlatCall(job.captured)
-        self._run, self._information = _opened(engine, name=ARTIFACT_NAME, device=job.device)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it as forward is called."""
-        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+        run, self._information = _opened(engine, name=_ARTIFACT, device=job.device)
+        self._call = FlatCall(job.captured).around(run)
 
     def read_back(self) -> list[OpActual]:
         """What the engine says of its own layers."""
@@ -211,7 +207,7 @@ class TensorRtLowered(Lowered):
 
     def save(self, folder: Path) -> Path:
         """Write ``model.engine``."""
-        path = folder / ARTIFACT_NAME
+        path = folder / _ARTIFACT
         path.write_bytes(self._engine)
         return path
 

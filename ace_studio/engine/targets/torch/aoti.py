@@ -22,10 +22,11 @@ from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.torch.inductor import InductorTarget, compiler_errors
 from ace_studio.engine.targets.torch.prepack import pack_for_traced_sizes
-from ace_studio.engine.targets.torch.program import ARTIFACT_NAME, FlatFunction, TorchLowered, pinned
+from ace_studio.engine.targets.torch.program import PROGRAM_NAME, FlatFunction, TorchLowered, pinned
 from ace_studio.engine.torch_private.inductor import CompiledNode, open_package, package_frozen
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
+from ace_studio.records.tensors import SizeLimit, size_limits
 
 _THREADS, _INPUTS = "ace_threads", "ace_inputs"
 _BUILD_FOLDER = "package"
@@ -42,7 +43,7 @@ class AotiTarget(InductorTarget):
         )
         folder = job.folder / _BUILD_FOLDER
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / ARTIFACT_NAME
+        path = folder / PROGRAM_NAME
         nodes = build_package(rewritten.graph_module, path, job)
         job.reporter.warn(
             "artifact-options",
@@ -72,7 +73,7 @@ class AotiLowered(TorchLowered):
 
     def save(self, folder: Path) -> Path:
         """Move the package into the folder at the first call, copy it later; the running code was unpacked before."""
-        path = folder / ARTIFACT_NAME
+        path = folder / PROGRAM_NAME
         if self._path.parent.name == _BUILD_FOLDER:
             shutil.move(self._path, path)
             self._path.parent.rmdir()
@@ -91,17 +92,20 @@ def build_package(graph_module: fx.GraphModule, path: Path, job: LoweringJob) ->
     torch.set_num_threads(job.threads)
     notes = {_THREADS: str(job.threads), _INPUTS: json.dumps(_expected_inputs(job.captured))}
     with compiler_errors("AOTInductor"):
-        return package_frozen(graph_module, path, before_folding=pack_for_traced_sizes, notes=notes)
+        ranges = job.captured.program.range_constraints
+        return package_frozen(graph_module, path, before_folding=pack_for_traced_sizes, notes=notes, ranges=ranges)
 
 
 def _expected_inputs(captured: CapturedModel) -> list[dict[str, Any]]:
-    """Type and sizes of every flat input; null for a dynamic one."""
+    """Type and sizes of every flat input; null for a dynamic one, and the limits of those that have some."""
+    limits = size_limits(captured.inputs)
     return [
         {
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "sizes": [None if axis in dynamic else size for axis, size in enumerate(tensor.shape)],
+            "limits": [limit for limit in limits if limit.leaf == leaf],
         }
-        for tensor, dynamic in zip(captured.example.tensors(), captured.dynamic_dims(), strict=True)
+        for leaf, (tensor, dynamic) in enumerate(zip(captured.example.tensors(), captured.dynamic_dims(), strict=True))
     ]
 
 
@@ -111,6 +115,7 @@ class _InputCheck:
 
     dtype: str
     sizes: tuple[int | None, ...]
+    limits: tuple[SizeLimit, ...] = ()
 
     def problem(self, tensor: Tensor) -> str:
         """Why the tensor does not fit; empty if it does."""
@@ -119,7 +124,8 @@ class _InputCheck:
             wanted is None or size == wanted for size, wanted in zip(tensor.shape, self.sizes, strict=True)
         )
         if fits and dtype == self.dtype:
-            return ""
+            beyond = (one.words for one in self.limits if not one.allows(tensor.shape[one.dim]))
+            return next((f"{tuple(tensor.shape)}, and {words}" for words in beyond), "")
         wanted = ", ".join("any" if size is None else str(size) for size in self.sizes)
         return f"{dtype} {tuple(tensor.shape)} where {self.dtype} ({wanted}) was compiled"
 
@@ -131,7 +137,10 @@ def checked_package(path: Path) -> tuple[FlatFunction, int]:
     """
     try:
         package, notes = open_package(path)
-        checks = [_InputCheck(one["dtype"], tuple(one["sizes"])) for one in json.loads(notes[_INPUTS])]
+        checks = [
+            _InputCheck(one["dtype"], tuple(one["sizes"]), tuple(SizeLimit(*row) for row in one.get("limits", ())))
+            for one in json.loads(notes[_INPUTS])
+        ]
     except _READ_ERRORS as error:
         raise AceError.of(
             ErrorCode.BAD_FILE,

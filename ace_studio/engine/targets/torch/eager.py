@@ -36,14 +36,12 @@ class EagerTarget(Target):
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for int8 activations and 8-bit floats."""
-        if precision is Precision.FP32:
+        if precision is Precision.FP32 or precision in WEIGHT_ONLY:
             return ""
         if precision in HALF_DTYPES:
             return half_precision_problem(HALF_DTYPES[precision])
         if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
             return _INT8_PROBLEM
-        if precision in WEIGHT_ONLY:
-            return ""
         return f"eager torch has no {precision} kernels that this target uses; torchao-cuda has them on a GPU"
 
     def op_problem(self, op: str, precision: Precision) -> str:

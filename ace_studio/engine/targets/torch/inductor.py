@@ -28,10 +28,11 @@ from ace_studio.engine.targets.torch.program import TorchLowered, compiler_probl
 from ace_studio.engine.torch_private.inductor import CompiledNode, compile_frozen, compiler_tables
 from ace_studio.engine.torch_private.kernels import TimedCall, WrittenCode, listening_to_code, time_calls
 from ace_studio.engine.torch_private.operators import functional_form, half_precision_problem, is_operator
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import WEIGHT_ONLY, Precision
 from ace_studio.records.results import OpSupport, SupportStatus
+from ace_studio.records.system_faults import system_problem
 
 
 class InductorTarget(Target):
@@ -45,14 +46,12 @@ class InductorTarget(Target):
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not."""
-        if precision is Precision.FP32:
+        if precision is Precision.FP32 or precision in WEIGHT_ONLY:
             return ""
         if precision in HALF_DTYPES:
             return half_precision_problem(HALF_DTYPES[precision])
         if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
             return "" if is_torchao_installed() else f"int8 needs torchao: {INSTALL_LINE}"
-        if precision in WEIGHT_ONLY:
-            return ""
         return f"Inductor has no {precision} kernels on a CPU"
 
     def op_problem(self, op: str, precision: Precision) -> str:
@@ -157,6 +156,16 @@ def compiler_errors(label: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, AssertionError, TypeError, ValueError, KeyError) as error:
+        if system_problem(error) is not None:
+            raise
+        if "InvalidCxxCompiler" in f"{type(error).__name__}: {error}":
+            raise AceError.of(
+                ErrorCode.NOT_INSTALLED,
+                f"{label}: the C++ compiler does not work; install g++, or name another in the variable CXX",
+                why=message_of(error),
+                remedy="Install g++ (Debian: apt-get install g++), or name another compiler in the variable CXX.",
+                details="".join(traceback.format_exception(error))[-20_000:],
+            ) from error
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
             f"{label} could not compile this graph",

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
 import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of, heavy_ops
+from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.engine.targets.torch.read_back import kernels_of
-from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, SerializeError, export_program
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.engine.torch_private.operators import register_quantized_ops
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.safe_file import native_stream
+from ace_studio.records.tensors import size_limits
 
-ARTIFACT_NAME = "model.pt2"
+PROGRAM_NAME = "model.pt2"
+_NOT_STORED = re.compile(r"Failed serializing node (\w+)")
 
 FlatFunction = Callable[..., Sequence[Tensor]]
 
@@ -37,11 +42,12 @@ class TorchLowered(Lowered):
         self._job = job
         self._rewritten = rewritten
         self._run = pinned(run, threads=job.threads)
-        self._call = FlatCall(job.captured)
+        self._call = FlatCall(job.captured).around(self._run)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it as forward is called."""
-        return self._call.unflatten(self._run(*self._call.flatten(args, kwargs)))
+    def bare(self, example: Example) -> Callable[[], object]:
+        """The compiled function itself."""
+        tensors = example.tensors()
+        return lambda: self._run(*tensors)
 
     def actuals(self, nodes: Sequence[CompiledNode], *, runtime: str) -> list[OpActual]:
         """What became of every op, given the nodes that run."""
@@ -58,17 +64,29 @@ class TorchLowered(Lowered):
 
     def save(self, folder: Path) -> Path:
         """Export the rewritten graph and write ``model.pt2``."""
-        path = folder / ARTIFACT_NAME
+        path = folder / PROGRAM_NAME
         with torch.no_grad():
             program = reexport(self._rewritten.graph_module, self._job.captured)
         program.example_inputs = None  # would be pickled into the file, with the whole memory that they are views of
-        torch.export.save(program, path)
+        try:
+            with native_stream(path) as stream:
+                torch.export.save(program, stream)
+        except SerializeError as error:
+            op = _NOT_STORED.search(str(error))
+            raise library_error(
+                ErrorCode.UNSUPPORTED,
+                f"torch cannot write {op[1] if op else 'this graph'} into a program file (.pt2)",
+                error,
+                remedy="Use result.module in the process that built it, or replace the op in the model.",
+            ) from error
         return path
 
 
 def reexport(graph_module: fx.GraphModule, captured: CapturedModel) -> torch.export.ExportedProgram:
-    """The rewritten graph as a program that takes flat tensors, with the dynamic dimensions of the capture."""
-    shapes = [dict.fromkeys(dims, DYNAMIC) for dims in captured.dynamic_dims()]
+    """The rewritten graph as a program of flat tensors, with the dynamic sizes of the capture and their ranges."""
+    shapes: list[dict[int, object]] = [dict.fromkeys(dims, DYNAMIC) for dims in captured.dynamic_dims()]
+    for limit in size_limits(captured.inputs):
+        shapes[limit.leaf][limit.dim] = DYNAMIC(min=limit.low, max=limit.high)
     inputs = tuple(tensor.contiguous() for tensor in captured.example.tensors())
     return export_program(graph_module, inputs, {}, dynamic_shapes=tuple(shapes), strict=False)
 
@@ -120,5 +138,7 @@ def compiler_problem() -> str:
     """Empty if Inductor can build code here, else what is missing."""
     if sys.platform == "win32":
         return "" if shutil.which("cl") else "no C++ compiler: cl.exe is not on the PATH"
-    found = any(shutil.which(name) for name in ("g++", "clang++", "c++"))
-    return "" if found else "no C++ compiler: g++ was not found"
+    named = os.environ.get("CXX", "")
+    if any(shutil.which(name) for name in ([named] if named else ["g++", "clang++", "c++"])):
+        return ""
+    return f"no C++ compiler: {named or 'g++'} was not found; install it, or name another in the variable CXX"

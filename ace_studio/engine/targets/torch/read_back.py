@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.ops.families import LAYOUT_OPS
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.targets.shared.kernels import Kernel
+from ace_studio.engine.targets.shared.kernels import FLOAT_WORDS, Kernel
 from ace_studio.engine.torch_private.inductor import CompiledNode
+from ace_studio.engine.torch_private.operators import result_dtype
 from ace_studio.records.recipes.plan import Precision
 
-_WORDS = {torch.float32: Precision.FP32, torch.bfloat16: Precision.BF16, torch.float16: Precision.FP16}
 _INT8_KERNELS = ("qconv", "qlinear", "_int_mm", "qmaxpool2d", "quantized.max_pool2d")
 _BINARY = "qconv2d_pointwise.binary"
 """The kernel that also computes an addition behind its product, and the activation behind that."""
@@ -51,14 +52,8 @@ class _Recorder(fx.Interpreter):
         """Run one node; the name of the argument is the base class's."""
         result: object = super().run_node(n)
         if n.op == "call_function":
-            self.nodes.append(CompiledNode(str(n.target), (n.name,), _dtype_of(result)))
+            self.nodes.append(CompiledNode(str(n.target), (n.name,), result_dtype(result)))
         return result
-
-
-def _dtype_of(value: object) -> torch.dtype | None:
-    if isinstance(value, tuple | list) and value:
-        value = value[0]
-    return value.dtype if isinstance(value, Tensor) else None
 
 
 def kernels_of(
@@ -132,7 +127,7 @@ def _kernel(name: str, node: CompiledNode, ids: tuple[str, ...], planned: Mappin
         op_ids=ids,
         is_arithmetic=_is_arithmetic(node),
         # Index arithmetic has no precision, so it must not decide the precision of its op.
-        is_conversion=(node.dtype not in _WORDS and not _is_arithmetic(node))
+        is_conversion=(node.dtype not in FLOAT_WORDS and not _is_arithmetic(node))
         or any(word in node.target for word in _CONVERSIONS),
     )
 
@@ -144,8 +139,8 @@ def _precision(node: CompiledNode, planned: Precision) -> str:
     for word, precision in _PACKED_KERNELS.items():
         if word in node.target:
             return str(precision)
-    if node.dtype in _WORDS:
-        return str(_WORDS[node.dtype])
+    if node.dtype in FLOAT_WORDS:
+        return str(FLOAT_WORDS[node.dtype])
     if node.dtype is torch.int8 and (planned is Precision.INT8_WEIGHT or "embedding" in node.target):
         return str(Precision.INT8_WEIGHT)  # a row of a packed table
     if node.dtype in {torch.int8, torch.uint8} and planned is not Precision.INT8_DYNAMIC:
@@ -181,21 +176,18 @@ def _home_below(node: fx.Node, groups: _Groups) -> int | None:
 
 def _home_above(node: fx.Node, groups: _Groups) -> int | None:
     """Index of the node that computes the first input, looking through casts and layout ops."""
-    current: fx.Node | None = node
-    while current is not None:
-        inputs = [one for one in current.all_input_nodes if one.op == "call_function"]
-        current = inputs[0] if inputs else None
-        if current is not None and current.meta.get(OP_ID) in groups.home:
-            return groups.home[current.meta[OP_ID]]
-    return None
+    ids = (one.meta.get(OP_ID, "") for one in _above(node))
+    return next((groups.home[op_id] for op_id in ids if op_id in groups.home), None)
 
 
 def _op_above(node: fx.Node) -> list[str]:
     """The op whose result ``node`` converts."""
-    current: fx.Node | None = node
-    while current is not None:
-        if OP_ID in current.meta:
-            return [current.meta[OP_ID]]
-        inputs = [one for one in current.all_input_nodes if one.op == "call_function"]
-        current = inputs[0] if inputs else None
-    return []
+    found = (one.meta[OP_ID] for one in chain([node], _above(node)) if OP_ID in one.meta)
+    return list(islice(found, 1))
+
+
+def _above(node: fx.Node) -> Iterator[fx.Node]:
+    """The op that makes the first computed input of a node, the one that makes its first input, and so on."""
+    while inputs := [one for one in node.all_input_nodes if one.op == "call_function"]:
+        node = inputs[0]
+        yield node

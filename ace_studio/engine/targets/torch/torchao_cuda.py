@@ -19,9 +19,9 @@ from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem, insert_casts
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.shared.cuda import cuda_problem, fp8_problem
-from ace_studio.engine.targets.shared.quiet import hushed
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.targets.torch.program import FlatFunction, TorchLowered, load_flat_graph, pinned
 from ace_studio.engine.targets.torch.torchao_linears import LINEAR_OP, quantize_linears, retraced

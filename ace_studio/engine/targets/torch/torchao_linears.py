@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, fx, nn
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
-from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
-from ace_studio.engine.targets.shared.quiet import hushed
+from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph, tidy
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.torch.program import reexport
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
@@ -90,24 +90,8 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
         called.meta |= {OP_ID: op_id, "val": node.meta.get("val")}
         node.replace_all_uses_with(called)
         graph_module.graph.erase_node(node)
-    _drop_unread(graph_module)
+    tidy(graph_module)
     return refused
-
-
-def _drop_unread(graph_module: fx.GraphModule) -> None:
-    """Remove the weights that no node reads and that belong to no called module."""
-    graph_module.graph.eliminate_dead_code()
-    read = {str(node.target) for node in graph_module.graph.nodes if node.op == "get_attr"}
-    called = tuple(f"{node.target}." for node in _calls(graph_module.graph))
-    stored = [*graph_module.named_parameters(remove_duplicate=False), *graph_module.named_buffers()]
-    for name in {name for name, _ in stored if name not in read and not name.startswith(called)}:
-        owner, _, leaf = name.rpartition(".")
-        delattr(graph_module.get_submodule(owner), leaf)
-    graph_module.recompile()
-
-
-def _calls(graph: fx.Graph) -> list[fx.Node]:
-    return [node for node in graph.nodes if node.op == "call_module"]
 
 
 def _layer_of(graph_module: fx.GraphModule, node: fx.Node, weight: Tensor) -> nn.Linear:
@@ -158,7 +142,7 @@ def retraced(graph_module: fx.GraphModule, captured: CapturedModel) -> fx.GraphM
 
 def _owners(old: fx.Graph, new: fx.Graph) -> Mapping[str, str]:
     """Name of a node of the new graph -> op id. Outside of the modules, calls of one operator keep their order."""
-    inside = {str(node.target): node.meta[OP_ID] for node in _calls(old)}
+    inside = {str(node.target): node.meta[OP_ID] for node in old.find_nodes(op="call_module")}
     waiting: dict[Any, list[str | None]] = {}
     for node in old.nodes:
         if node.op == "call_function":

@@ -1,5 +1,3 @@
 """The breaks panel: graph breaks, and fixes that were tried for them."""
 
-from __future__ import annotations
-
 from ace_studio.gui.panels.breaks.panel import BreaksPanel

@@ -6,6 +6,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QSyntaxHighlighter, QTextCharFo
 from PySide6.QtWidgets import QPlainTextEdit
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme, monospace
 
 MAX_LINES_SHOWN = 16
@@ -36,12 +37,9 @@ class DiffView(QPlainTextEdit):
     """Read-only; as high as its text, up to a limit."""
 
     def __init__(self, theme: Theme, patch: str) -> None:
-        """Show a patch."""
-        super().__init__(patch.rstrip("\n"))
-        self.setReadOnly(True)
+        super().__init__(patch.rstrip("\n"), readOnly=True, lineWrapMode=QPlainTextEdit.LineWrapMode.NoWrap)
         self.setFont(monospace())
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.setAccessibleName("Change of the source")
+        self.setAccessibleName(tr("Change of the source"))
         self._diff = _DiffColours(self.document(), theme.colours)
         lines = min(MAX_LINES_SHOWN, self.blockCount())
         self.setFixedHeight(round(QFontMetricsF(self.font()).lineSpacing() * (lines + 1)) + 18)

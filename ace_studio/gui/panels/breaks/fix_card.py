@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QFrame, QLabel, QPushButton, QWidget
 
-from ace_studio.gui.ops.break_entries import sentence
 from ace_studio.gui.panels.breaks.diff_view import DiffView
 from ace_studio.gui.style.icons import stroke_pixmap
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.small import button, column, label, row
-from ace_studio.gui.words.formatting import plural, seconds_text
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import button, label, selectable
+from ace_studio.gui.words.formatting import plural, seconds_text, sentence
+from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus
 from ace_studio.session.session import Session
 
 STATUS_WORDS: dict[FixStatus, tuple[str, str, str]] = {
     FixStatus.GREEN: ("Works", "good", "good"),
-    FixStatus.NO_EFFECT: ("No effect: the break is still there", "info", "dim"),
-    FixStatus.FAILED: ("Could not be traced or run", "bad", "bad"),
-    FixStatus.WRONG: ("Traced, but not equal to eager", "bad", "bad"),
+    FixStatus.NO_EFFECT: (tr("No effect: the break is still there"), "info", "dim"),
+    FixStatus.FAILED: (tr("Could not be traced or run"), "bad", "bad"),
+    FixStatus.WRONG: (tr("Traced, but not equal to eager"), "bad", "bad"),
 }
 """Status -> words, icon, role."""
 
@@ -31,17 +31,23 @@ STATUS_WORDS: dict[FixStatus, tuple[str, str, str]] = {
 def outcome_text(outcome: CaptureOutcome) -> str:
     """A capture in a few words."""
     if not outcome.rung:
-        return "nothing captured"
+        return tr("nothing captured")
     left = f", {plural(outcome.ops_left_eager, 'op')} eager" if outcome.ops_left_eager else ""
-    breaks = plural(outcome.breaks, "break") if outcome.breaks else "no breaks"
-    return f"{breaks}, {plural(outcome.ops, 'op')} captured{left} ({outcome.rung})"
+    breaks = plural(outcome.breaks, "break") if outcome.breaks else tr("no breaks")
+    return tr(
+        "{breaks}, {ops} captured{left} ({rung})",
+        breaks=breaks,
+        ops=plural(outcome.ops, "op"),
+        left=left,
+        rung=outcome.rung,
+    )
 
 
 class FixCard(QFrame):
     """A card about one fix."""
 
     def __init__(self, fix: FixReport, session: Session, theme: Theme) -> None:
-        """Build the card; a fix never changes, so it is never updated."""
+        """A fix never changes, so the card is never updated."""
         super().__init__()
         self.fix = fix
         self._session = session
@@ -50,18 +56,14 @@ class FixCard(QFrame):
         picture = QLabel()
         colour = {"good": colours.good, "bad": colours.bad}.get(role, colours.text_dim)
         picture.setPixmap(stroke_pixmap(icon, colour, size=18, pixel_ratio=self.devicePixelRatioF()))
-        title = label(sentence(fix.title[:1].upper() + fix.title[1:]).rstrip("."))
-        title.setProperty("weight", "strong")
-        head = row(picture, title, label(words, role, wrap=False))
-        head.setStretch(1, 1)
+        title = label(sentence(fix.title[:1].upper() + fix.title[1:]).rstrip("."), strong=True)
+        head = row(picture, title, label(words, role, wrap=False), stretch=1)
         self.setProperty("role", "card")
         self.setAccessibleName(f"{fix.title}: {words}")
         layout = column(margin=10, gap=4)
         layout.addLayout(head)
         for text in self._facts():
-            line = label(text, "dim")
-            line.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            layout.addWidget(line)
+            layout.addWidget(selectable(label(text, "dim")))
         if fix.note:
             layout.addWidget(label(sentence(fix.note), "warn"))
         self.diff = DiffView(theme, fix.patch) if fix.patch else None
@@ -80,7 +82,7 @@ class FixCard(QFrame):
         if fix.status is FixStatus.GREEN or fix.after.rung:
             facts.append(f"Before: {outcome_text(fix.before)}. After: {outcome_text(fix.after)}.")
         if fix.inputs_compared:
-            agrees = "Equal to eager" if fix.status is not FixStatus.WRONG else "Compared with eager"
+            agrees = tr("Equal to eager") if fix.status is not FixStatus.WRONG else tr("Compared with eager")
             facts.append(f"{agrees} on {plural(fix.inputs_compared, 'input')}; took {seconds_text(fix.seconds)}.")
         if fix.problem is not None:
             facts.append(" ".join(sentence(part) for part in (fix.problem.what, fix.problem.why) if part))
@@ -93,13 +95,15 @@ class FixCard(QFrame):
         document = self._session.document
         source = Path(document.folder) / document.recipe.model.source
         if self.diff is not None and self.fix.status is FixStatus.GREEN and Path(self.fix.file) == source:
-            tip = f"Writes a copy of {source.name} with this change, and traces it. Undo goes back to {source.name}"
+            tip = tr(
+                "Writes a copy of {name} with this change, and traces it. Undo goes back to {name}", name=source.name
+            )
             open_copy: Callable[[], object] = lambda: self._session.jobs.open_patched_copy(self.fix)  # noqa: E731
-            made.append(button("Apply and open the patched copy", open_copy, role="primary", tip=tip))
+            made.append(button(tr("Apply and open the patched copy"), open_copy, role="primary", tip=tip))
         if self.diff is not None:
-            made.append(button("Show or hide the change", self._toggle_diff))
-            made.append(button("Copy patch", lambda: QApplication.clipboard().setText(self.fix.patch)))
-            made.append(button("Save patch…", self._save_patch, tip="Your file stays as it is"))
+            made.append(button(tr("Show or hide the change"), self._toggle_diff))
+            made.append(button(tr("Copy patch"), lambda: QApplication.clipboard().setText(self.fix.patch)))
+            made.append(button(tr("Save patch…"), self._save_patch, tip=tr("Your file stays as it is")))
         for each in made:
             each.setAccessibleDescription(self.fix.title)
         return tuple(made)
@@ -107,12 +111,14 @@ class FixCard(QFrame):
     def _add_button(self) -> QPushButton:
         is_there = self.fix.control in self._session.document.recipe.capture.controls
         apply: Callable[[], object] = lambda: self._session.choices.apply_fix(self.fix)  # noqa: E731 - handed on
-        made = button("In the recipe" if is_there else "Add to recipe", apply, role="" if is_there else "primary")
+        made = button(
+            tr("In the recipe") if is_there else tr("Add to recipe"), apply, role="" if is_there else "primary"
+        )
         made.setEnabled(not is_there)
         made.setToolTip(
-            "It is a control of the capture"
+            tr("It is a control of the capture")
             if is_there
-            else "Adds the control to the recipe; trace again to use it. Undo removes it"
+            else tr("Adds the control to the recipe; trace again to use it. Undo removes it")
         )
         return made
 
@@ -124,18 +130,9 @@ class FixCard(QFrame):
         # Paths in the patch are relative to the folder of the recipe.
         name = f"{Path(self.fix.file).stem}-{self.fix.kind}.patch"
         suggestion = str(Path(self._session.document.folder) / name)
-        path, _ = QFileDialog.getSaveFileName(self, "Save the patch", suggestion, "Patches (*.patch *.diff)")
+        path, _ = QFileDialog.getSaveFileName(self, tr("Save the patch"), suggestion, tr("Patches (*.patch *.diff)"))
         if not path:
             return
-        try:
+        what, remedy = tr("The patch could not be saved"), tr("Choose a folder that you may write to")
+        with self._session.reporting(), explained(ErrorCode.NOT_FOUND, what, remedy=remedy, where=path):
             Path(path).write_text(self.fix.patch, encoding="utf-8")
-        except OSError as error:
-            self._session.report(
-                Problem(
-                    code=ErrorCode.NOT_FOUND,
-                    what="The patch could not be saved",
-                    why=str(error),
-                    remedy="Choose a folder that you may write to",
-                    where=path,
-                )
-            )

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QApplication, QLabel, QPlainTextEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QVBoxLayout
 
-from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, fixes_of, ops_of_subgraph, sentence
+from ace_studio.gui.ops.break_entries import (
+    Entry,
+    chosen_entry,
+    entries,
+    fixes_of,
+    ops_of_subgraph,
+    select_line,
+)
 from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, MARGIN, EmptyState, button, clear_layout, column, label, scrolling
-from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.small import GAP, MARGIN, allow, button, label, plain_text, selectable, show_words
+from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
-from ace_studio.gui.words.formatting import NOTHING, plural
-from ace_studio.gui.words.starting import why_not
+from ace_studio.gui.words.formatting import NOTHING, plural, sentence
+from ace_studio.gui.words.steps import why_not
 from ace_studio.records.fixes import FixReport, FixStatus
 from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.session import Session
@@ -51,57 +60,38 @@ class BreaksPanel(Panel):
     shows = frozenset({Part.GRAPH, Part.SELECTION, Part.FIXES, Part.ACTIVITY, Part.RECIPE, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
-        self._known: tuple[object, ...] = ()
         self._entries: tuple[Entry, ...] = ()
         self._entry: Entry | None = None
         self._shown: tuple[object, ...] = ()
         self._had_fixes = False
         self.model = ColumnsModel(self)
-        self.table = plain_table(self.model, "Places where capture stops")
+        self.table = plain_table(self.model, tr("Places where capture stops"))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
-        self.table.activated.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
-        self.table.doubleClicked.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
+        for chosen in (self.table.activated, self.table.doubleClicked):
+            chosen.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
         self._build_detail()
-        split = QSplitter()
-        split.setHandleWidth(1)
-        split.addWidget(self.table)
-        split.addWidget(self._detail)
-        split.setSizes([560, 520])
-        split.setChildrenCollapsible(False)
-        self._empty = EmptyState("graph")
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(split)
-        self.setLayout(column(self._pages))
+        self.show_pages("graph", split(self.table, self._detail, sizes=(560, 520)))
         self.setFocusProxy(self.table)
-        self.restyle(theme.colours)
 
     def _build_detail(self) -> None:
         self._heading = label("", "heading")
-        self._reason = _readable(label(""))
-        self._code = _readable(label(""))
+        self._reason, self._code, self._hint = (selectable(label("")) for _ in range(3))
         self._code.setFont(monospace())
-        self._cost = _readable(label("", "dim"))
-        self._hint = _readable(label(""))
-        self.try_button = button("Try fix", self._try, role="primary")
-        self.source_button = button("In source", self._show_source)
-        self.graph_button = button("In graph", self._show_current_in_graph)
-        self.copy_button = button("Copy", self._copy, tip="All details of this place")
-        self.details_button = button("Details", self._toggle_details, tip="What torch said")
-        self.try_all_button = button("Try all", self._try_all, tip="Try fixes for every place")
-        self._details = QPlainTextEdit()
-        self._details.setReadOnly(True)
-        self._details.setFont(monospace())
+        self._cost = selectable(label("", "dim"))
+        self.try_button = button(tr("Try fix"), self._try, role="primary")
+        self.source_button = button(tr("In source"), self._show_source)
+        self.graph_button = button(tr("In graph"), self._show_current_in_graph)
+        self.copy_button = button(tr("Copy"), self._copy, tip=tr("All details of this place"))
+        self.details_button = button(tr("Details"), self._toggle_details, tip=tr("What torch said"))
+        self.try_all_button = button(tr("Try all"), self.session.jobs.try_fixes, tip=tr("Try fixes for every place"))
+        self._details = plain_text(tr("Details"))
         self._details.setMinimumHeight(120)
-        self._details.setAccessibleName("Details")
         self._details.hide()
         self._doing = label("", "dim")
         self._fixes = QVBoxLayout()
         self._fixes.setSpacing(8)
-        content = QWidget()
-        content.setLayout(
+        content = box(
             column(
                 self._heading, self._reason, self._code, self._cost, self._hint,
                 Flow(
@@ -112,20 +102,15 @@ class BreaksPanel(Panel):
             )
         )  # fmt: skip
         self._detail = scrolling(content)
-        self._detail.setAccessibleName("The selected place")
+        self._detail.setAccessibleName(tr("The selected place"))
 
     # --- the document ---
 
     def update_from(self, document: Document) -> None:
         """Show the list, the selected place and its fixes."""
-        known = (document.capture, document.failure)
-        if any(old is not new for old, new in zip(self._known, known, strict=False)) or not self._known:
-            is_first = not self.model.columns
-            self._known = known
+        if self.has_changed(document.capture, document.failure):
             self._entries = entries(document)
-            self.model.set_columns(break_columns(self._entries, self.colours))
-            if is_first:
-                set_widths(self.table, self.model)
+            show_columns(self.table, self.model, break_columns(self._entries, self.colours))
             keys = {_key(one) for one in self._entries}
             if self._entry is None or _key(self._entry) not in keys:
                 self._entry = self._entries[0] if self._entries else None
@@ -142,19 +127,23 @@ class BreaksPanel(Panel):
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
-        self._empty.tint(colours.text_dim)
-        self._known, self._shown = (), ()
-        if self.isVisible():
-            self.update_from(self.session.document)
+        self._shown = ()
+        super().restyle(colours)
 
     def _say_nothing(self, document: Document) -> None:
         if document.capture is None:
-            self._empty.say("Not traced yet", "A graph break is a place where the capture stops and starts again.")
+            self._empty.say(
+                tr("Not traced yet"), tr("A graph break is a place where the capture stops and starts again.")
+            )
         elif document.graph is not None and document.capture.rung:
-            text = f"All {plural(document.capture.ops, 'op')} are in one graph, captured by {document.capture.rung}."
-            self._empty.say("Captured whole: no breaks", text)
+            text = tr(
+                "All {ops} are in one graph, captured by {rung}.",
+                ops=plural(document.capture.ops, "op"),
+                rung=document.capture.rung,
+            )
+            self._empty.say(tr("Captured whole: no breaks"), text)
         else:
-            self._empty.say("No breaks are known", "")
+            self._empty.say(tr("No breaks are known"), "")
 
     def _show_selection(self) -> None:
         wanted = self.model.view_row(self._entries.index(self._entry)) if self._entry in self._entries else -1
@@ -179,22 +168,18 @@ class BreaksPanel(Panel):
         self._heading.setText(f"{entry.heading}  ·  {place}" if place else entry.heading)
         self._heading.setToolTip(entry.where)
         self._reason.setText(" ".join(sentence(part) for part in (entry.title, entry.why) if part))
-        for widget, text in (
-            (self._code, entry.code.strip()),
-            (self._cost, sentence(entry.cost[:1].upper() + entry.cost[1:])),
-            (self._hint, entry.remedy and f"→ {sentence(entry.remedy)}"),
-        ):
-            widget.setText(text)
-            widget.setVisible(bool(text))
+        show_words(self._code, entry.code.strip())
+        show_words(self._cost, sentence(entry.cost[:1].upper() + entry.cost[1:]))
+        show_words(self._hint, entry.remedy and f"→ {sentence(entry.remedy)}")
         self.details_button.setVisible(bool(entry.details))
         self._details.setPlainText(entry.details)
         if is_other:
             self._details.hide()
         self.source_button.setEnabled(bool(entry.line))
-        self.source_button.setToolTip("Show the line" if entry.line else "The line is not known")
+        self.source_button.setToolTip(tr("Show the line") if entry.line else tr("The line is not known"))
         in_graph = entry.seam is not None or entry.subgraph is not None
         self.graph_button.setVisible(in_graph)
-        self.graph_button.setToolTip("Zoom to it (double-click in the list)")
+        self.graph_button.setToolTip(tr("Zoom to it (double-click in the list)"))
         self._fill_fixes(fixes, are_new=not is_other and not self._had_fixes)
         self._had_fixes = bool(fixes)
 
@@ -208,34 +193,23 @@ class BreaksPanel(Panel):
             QTimer.singleShot(0, self, lambda: self._scroll_to(cards[0]))
 
     def _scroll_to(self, card: FixCard) -> None:
-        if card is self._first_card():
+        if self._fixes.indexOf(card) == 0:
             self._detail.verticalScrollBar().setValue(max(0, card.y() - 2 * MARGIN))
-
-    def _first_card(self) -> object:
-        item = self._fixes.itemAt(0)
-        return item.widget() if item is not None else None
 
     def _show_starting(self, document: Document) -> None:
         """Enable what can be tried now, and give the reason for what cannot."""
         reason = why_not(document)
-        for each, tip in (
-            (
-                self.try_button,
-                "Try what fits, each in a copy of your files; only what equals eager is offered",
-            ),
-            (self.try_all_button, "The same for every place of the list"),
-        ):
-            each.setEnabled(not reason)
-            each.setToolTip(reason or tip)
+        about = tr("Try what fits, each in a copy of your files; only what equals eager is offered")
+        for each, tip in ((self.try_button, about), (self.try_all_button, tr("The same for every place of the list"))):
+            allow(each, reason, tip)
         self.try_button.setVisible(self._entry is not None and self._entry.is_fixable)
         self.try_all_button.setVisible(sum(one.is_fixable for one in self._entries) > 1)
         activity = document.activity
         has_fixes = bool(self._entry and fixes_of(document.fixes, self._entry))
         is_trying = activity.verb is JobKind.FIX
         words = f"{activity.phase.value} … {activity.detail}".rstrip() if is_trying else ""
-        self._doing.setText(words)
-        self._doing.setVisible(bool(words))
-        self.try_button.setText("Try again" if has_fixes and not is_trying else "Try fix")
+        show_words(self._doing, words)
+        self.try_button.setText(tr("Try again") if has_fixes and not is_trying else tr("Try fix"))
 
     # --- gestures ---
 
@@ -246,20 +220,15 @@ class BreaksPanel(Panel):
             self._select(self._entry)
 
     def _select(self, entry: Entry) -> None:
-        if entry.seam is not None:
-            self.session.view.select_seam(entry.seam)
-        elif entry.subgraph is not None:
+        if entry.seam is None and entry.subgraph is not None:
             self.session.view.select(ops_of_subgraph(self.session.document, entry.subgraph))
         else:
-            self.session.view.select_place(entry.file, entry.line)
+            select_line(entry, self.session.view)
         self.update_from(self.session.document)
 
     def _try(self) -> None:
         if self._entry is not None:
             self.session.jobs.try_fixes(self._entry.file if self._entry.line else "", self._entry.line)
-
-    def _try_all(self) -> None:
-        self.session.jobs.try_fixes()
 
     def _show_in_graph(self, at: int) -> None:
         self._entry = self._entries[at]
@@ -272,10 +241,7 @@ class BreaksPanel(Panel):
 
     def _show_source(self) -> None:
         if self._entry is not None:
-            if self._entry.seam is not None:
-                self.session.view.select_seam(self._entry.seam)
-            else:
-                self.session.view.select_place(self._entry.file, self._entry.line)
+            select_line(self._entry, self.session.view)
             self.panel_wanted.emit("source")
 
     def _copy(self) -> None:
@@ -288,11 +254,6 @@ class BreaksPanel(Panel):
 
 def _key(entry: Entry) -> tuple[object, ...]:
     return (entry.seam is None, entry.subgraph is None, entry.mark, entry.where)
-
-
-def _readable(text: QLabel) -> QLabel:
-    text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return text
 
 
 _RANK = {FixStatus.GREEN: 0, FixStatus.WRONG: 1, FixStatus.FAILED: 2, FixStatus.NO_EFFECT: 3}

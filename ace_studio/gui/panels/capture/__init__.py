@@ -1,5 +1,3 @@
 """The capture panel: capture methods and the controls of single functions."""
 
-from __future__ import annotations
-
 from ace_studio.gui.panels.capture.panel import CapturePanel

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QFont, QIcon, QKeyEvent
+from PySide6.QtGui import QBrush, QColor, QFont, QIcon
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
 
-from ace_studio.gui.panels.capture.method_rows import METHOD_TIPS, MethodRow
 from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.small import quiet
+from ace_studio.gui.widgets.small import on_key, quiet, tip_text
+from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, NOTHING, plural, seconds_text
+from ace_studio.records.errors import Problem
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
+from ace_studio.session.document import Document
 
 NAME, OUTCOME, SECONDS, OPS = range(4)
 
@@ -23,12 +30,11 @@ class MethodList(QTreeWidget):
     """Try a method earlier (-1) or later (+1)."""
 
     def __init__(self, theme: Theme) -> None:
-        """Start empty."""
         super().__init__()
         self._theme = theme
         self._rows: tuple[MethodRow, ...] = ()
         self.setHeaderLabels(["method", "outcome", "took", "ops"])
-        self.setAccessibleName("Capture methods")
+        self.setAccessibleName(tr("Capture methods"))
         self.setToolTip("")
         self.setIndentation(16)
         self.setIconSize(QSize(16, 16))
@@ -41,6 +47,8 @@ class MethodList(QTreeWidget):
         self.setUniformRowHeights(True)
         self.setColumnWidth(NAME, 148)
         self.itemChanged.connect(self._tell_switch)
+        on_key(self, "Alt+Up", lambda: self._move(-1))
+        on_key(self, "Alt+Down", lambda: self._move(1))
 
     @property
     def current(self) -> str:
@@ -81,7 +89,7 @@ class MethodList(QTreeWidget):
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
         item.setCheckState(NAME, Qt.CheckState.Checked if each.is_on else Qt.CheckState.Unchecked)
         item.setToolTip(NAME, METHOD_TIPS.get(each.name, ""))
-        item.setToolTip(OUTCOME, each.problem.as_text() if each.problem is not None else each.words)
+        item.setToolTip(OUTCOME, tip_text(each.problem.as_text() if each.problem is not None else each.words))
         colour = {
             "good": colours.good, "bad": colours.bad, "warn": colours.warn, "accent": colours.accent,
         }.get(each.role, colours.text_dim)  # fmt: skip
@@ -97,7 +105,7 @@ class MethodList(QTreeWidget):
             item.setFont(OUTCOME, font)
         if each.problem is not None:
             for label, text in (
-                ("why", each.problem.why), ("what helps", each.problem.remedy), ("where", each.problem.where),
+                ("why", each.problem.why), (tr("what helps"), each.problem.remedy), ("where", each.problem.where),
             ):  # fmt: skip
                 if text:
                     item.addChild(self._line(label, text))
@@ -106,7 +114,7 @@ class MethodList(QTreeWidget):
     def _line(self, label: str, text: str) -> QTreeWidgetItem:
         child = QTreeWidgetItem([label, text.replace("\n", " ")])
         child.setForeground(NAME, QBrush(QColor(self._theme.colours.text_dim)))
-        child.setToolTip(OUTCOME, text)
+        child.setToolTip(OUTCOME, tip_text(text))
         return child
 
     def _tell_switch(self, item: QTreeWidgetItem, at: int) -> None:
@@ -114,10 +122,85 @@ class MethodList(QTreeWidget):
             is_on = item.checkState(NAME) is Qt.CheckState.Checked
             self.switched.emit(str(item.data(NAME, Qt.ItemDataRole.UserRole)), is_on)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
-        """Alt with an arrow moves the method."""
-        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
-        if step is not None and event.modifiers() & Qt.KeyboardModifier.AltModifier and self.current:
+    def _move(self, step: int) -> None:
+        if self.current:
             self.move_wanted.emit(self.current, step)
-        else:
-            super().keyPressEvent(event)
+
+
+METHOD_TIPS: dict[str, str] = {
+    "export": tr("torch.export without reading the code: the fastest, and the most often successful"),
+    "export-strict": tr("torch.export that reads the code: captures some models that the method above cannot"),
+    "dynamo": tr("torch.compile's tracer, required to give one graph: keeps calls that are allowed in the graph"),
+    "fx": tr("torch.fx with placeholders for values: no branches on values, whole modules can be kept"),
+    "partial": tr("in subgraphs: Python runs between them, and the subgraphs are compressed"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodRow:
+    """One row of the list."""
+
+    name: str
+    is_on: bool
+    words: str
+    icon: str
+    role: str
+    seconds: str = NOTHING
+    ops: str = NOTHING
+    problem: Problem | None = None
+    is_taken: bool = False
+
+
+def method_rows(document: Document) -> tuple[MethodRow, ...]:
+    """All capture methods: those of the recipe in its order, then those that are switched off."""
+    asked = document.recipe.capture.rungs
+    outcomes = {one.name: one for one in document.rungs}
+    names = (*asked, *(name for name in ALL_CAPTURE_METHODS if name not in asked))
+    return tuple(_row(name, document, outcomes.get(name), is_on=name in asked) for name in names)
+
+
+def _row(name: str, document: Document, outcome: CaptureAttempt | None, *, is_on: bool) -> MethodRow:
+    if document.rung_at_work == name:
+        detail = document.activity.detail.removeprefix(f"{name}: ")
+        words = f"running: {detail}" if detail and detail != name else "running …"
+        return MethodRow(name=name, is_on=is_on, words=words, icon="run", role="accent")
+    if outcome is None:
+        words = "waits" if document.activity.is_working and document.rung_at_work and is_on else ""
+        return MethodRow(name=name, is_on=is_on, words=words or ("" if is_on else "off"), icon="", role="dim")
+    words, icon, role = ATTEMPT_LOOKS[outcome.status]
+    was_tried = outcome.status is not AttemptStatus.SKIPPED
+    taken = document.capture is not None and document.capture.rung == name and outcome.status is AttemptStatus.OK
+    if why := outcome.error.what if outcome.error is not None else outcome.reason:
+        words = f"{words}: {why}"
+    return MethodRow(
+        name=name, is_on=is_on, words=tr("{words} – taken", words=words) if taken else words, icon=icon, role=role,
+        seconds=seconds_text(outcome.seconds) if was_tried else NOTHING,
+        ops=str(outcome.ops) if outcome.ops else NOTHING, problem=outcome.error, is_taken=taken,
+    )  # fmt: skip
+
+
+def wants_batch_only(document: Document) -> bool:
+    """Whether a method took too long, and keeping only the batch dynamic may help."""
+    was_slow = any(one.status is AttemptStatus.TIMEOUT for one in document.rungs)
+    return was_slow and not document.recipe.capture.batch_only and not document.activity.is_working
+
+
+def capture_summary(document: Document) -> str:
+    """The last capture in one sentence."""
+    capture = document.capture
+    if capture is None or document.activity.is_working:
+        return ""
+    subgraphs = len(capture.pieces)
+    size = f"{plural(capture.ops, 'op')} in {plural(subgraphs, 'subgraph')}" if subgraphs else plural(capture.ops, "op")
+    if capture.cached:
+        return tr("Cached capture: {size}, by {rung}. Nothing was traced.", size=size, rung=capture.rung)
+    return tr("{rung} captured {size} in {time}.", rung=capture.rung, size=size, time=seconds_text(capture.seconds))
+
+
+def moved(methods: tuple[str, ...], name: str, step: int) -> tuple[str, ...]:
+    """The methods with one of them tried earlier (-1) or later (+1)."""
+    if name not in methods:
+        return methods
+    to = max(0, min(len(methods) - 1, methods.index(name) + step))
+    others = [one for one in methods if one != name]
+    return (*others[:to], name, *others[to:])

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QApplication, QCheckBox, QSplitter, QWidget
+from collections.abc import Sequence
+from pathlib import Path
 
-from ace_studio.gui.panels.capture.controls import ControlsEditor
-from ace_studio.gui.panels.capture.method_list import MethodList
-from ace_studio.gui.panels.capture.method_rows import capture_summary, method_rows, moved, wants_batch_only
+from msgspec.structs import replace
+from PySide6.QtCore import QStringListModel, Qt, QTimer
+from PySide6.QtWidgets import QApplication, QCheckBox, QCompleter, QVBoxLayout, QWidget
+
+from ace_studio.gui.panels.capture.method_list import MethodList, capture_summary, method_rows, moved, wants_batch_only
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.fields import DecimalBox
+from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, MARGIN, button, column, label, quiet, row, scrolling
-from ace_studio.gui.words.starting import why_not
-from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
+from ace_studio.gui.widgets.small import (
+    GAP,
+    MARGIN,
+    ElidedLabel,
+    allow,
+    button,
+    label,
+    quiet,
+    set_role,
+    text_field,
+    tool_button,
+)
+from ace_studio.gui.words.steps import why_not
+from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, CaptureControl, ControlKind
+from ace_studio.records.results import Warning
+from ace_studio.session.code_names import names_in
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -28,7 +45,6 @@ class CapturePanel(Panel):
     shows = frozenset({Part.GRAPH, Part.RECIPE, Part.ACTIVITY, Part.TRUST, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build the list of methods and the form."""
         super().__init__(session, theme)
         self.methods = MethodList(theme)
         self.methods.switched.connect(self._switch)
@@ -36,78 +52,60 @@ class CapturePanel(Panel):
         self.methods.currentItemChanged.connect(lambda *_: self._show_movable())
         self._summary = label("", "dim")
         self.anew_button = button(
-            "Trace anew", lambda: session.jobs.trace(anew=True), tip="Trace although a cached capture fits"
+            tr("Trace anew"), lambda: session.jobs.trace(anew=True), tip=tr("Trace although a cached capture fits")
         )
-        self.compare_button = button("Compare all methods", lambda: session.jobs.trace(compare_rungs=True))
-        self.up_button = button("Earlier", lambda: self._move(self.methods.current, -1), tip="Try it earlier (Alt+Up)")
-        self.down_button = button("Later", lambda: self._move(self.methods.current, 1), tip="Try it later (Alt+Down)")
-        self.copy_button = button("Copy", self._copy, tip="The methods with their problems as text")
-        self.reset_button = button("Usual order", self._reset, tip="All methods, in the order that suits most models")
-        self.batch_button = button("Trace with batch only", self._trace_batch_only)
-        self.batch_button.setToolTip("A method took too long: keep only the batch dynamic, which is much faster")
-        tools = Flow(
-            self.batch_button,
-            self.compare_button,
-            self.anew_button,
-            self.up_button,
-            self.down_button,
-            self.reset_button,
-            self.copy_button,
+        self.compare_button = button(tr("Compare all methods"), lambda: session.jobs.trace(compare_rungs=True))
+        self.up_button = button(
+            tr("Earlier"), lambda: self._move(self.methods.current, -1), tip=tr("Try it earlier (Alt+Up)")
         )
+        self.down_button = button(
+            tr("Later"), lambda: self._move(self.methods.current, 1), tip=tr("Try it later (Alt+Down)")
+        )
+        self.copy_button = button(tr("Copy"), self._copy, tip=tr("The methods with their problems as text"))
+        self.reset_button = button(
+            tr("Usual order"), self._reset, tip=tr("All methods, in the order that suits most models")
+        )
+        self.batch_button = button(tr("Trace with batch only"), self._trace_batch_only)
+        self.batch_button.setToolTip(tr("A method took too long: keep only the batch dynamic, which is much faster"))
+        order = (self.up_button, self.down_button, self.reset_button)
+        tools = Flow(self.batch_button, self.compare_button, self.anew_button, *order, self.copy_button)
         tools.setContentsMargins(GAP, 6, GAP, 6)
-        summary = row(self._summary)
-        summary.setContentsMargins(MARGIN, 6, MARGIN, 0)
-        left = QWidget()
-        layout = column(gap=0)
-        layout.addLayout(summary)
-        layout.addLayout(tools)
-        layout.addWidget(self.methods, 1)
-        left.setLayout(layout)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setHandleWidth(1)
-        split.addWidget(left)
-        split.addWidget(scrolling(self._form()))
-        split.setSizes([640, 440])
-        split.setChildrenCollapsible(False)
-        self.setLayout(column(split))
+        summary = row(self._summary, margin=(MARGIN, 6, MARGIN, 0))
+        left = box(column(summary, tools, self.methods, gap=0, stretch=2))
+        self.setLayout(column(split(left, scrolling(self._form()), sizes=(640, 440))))
         self.setFocusProxy(self.methods)
 
     def _form(self) -> QWidget:
-        self.limit = DecimalBox()
-        self.limit.setRange(1.0, 86_400.0)
-        self.limit.setDecimals(0)
-        self.limit.setSuffix(" s")
-        self.limit.setAccessibleName("Time limit of each method")
-        self.limit.setToolTip("A method that takes longer is stopped, and the next one is tried")
+        self.limit = DecimalBox(1.0, 86_400.0, decimals=0, suffix=" s", accessibleName=tr("Time limit of each method"))
+        self.limit.setToolTip(tr("A method that takes longer is stopped, and the next one is tried"))
         self.limit.valueChanged.connect(lambda seconds: self._set(time_limit_s=float(seconds)))
-        self.batch_only = QCheckBox("Batch only")
-        self.batch_only.setToolTip(
-            "Only the batch stays dynamic; every other size is fixed. Much faster if several sizes vary"
-        )
-        self.batch_only.toggled.connect(lambda on: self._set(batch_only=on))
-        self.keep = QCheckBox("Keep captures")
-        self.keep.setToolTip("An unchanged model with the same inputs and options is not traced again")
-        self.keep.toggled.connect(lambda on: self._set(cache=on))
-        self.always_compare = QCheckBox("Always compare all methods")
-        self.always_compare.setToolTip("Takes longer; the graph is still that of the first method that works")
-        self.always_compare.toggled.connect(lambda on: self._set(compare_rungs=on))
+        tip = tr("Only the batch stays dynamic; every other size is fixed. Much faster if several sizes vary")
+        self.batch_only = self._switch_for("batch_only", tr("Batch only"), tip)
+        tip = tr("An unchanged model with the same inputs and options is not traced again")
+        self.keep = self._switch_for("cache", tr("Keep captures"), tip)
+        tip = tr("Takes longer; the graph is still that of the first method that works")
+        self.always_compare = self._switch_for("compare_rungs", tr("Always compare all methods"), tip)
         self.controls = ControlsEditor(self.session, self.theme)
-        name = label("Time limit of each method", wrap=False)
+        name = label(tr("Time limit of each method"), wrap=False)
         name.setBuddy(self.limit)
-        content = QWidget()
-        content.setLayout(
+        return box(
             column(
-                label("Options", "heading"), row(name, self.limit, None), self.batch_only, self.keep,
-                self.always_compare, label("Controls", "heading"), self.controls, None, margin=MARGIN, gap=6,
+                label(tr("Options"), "heading"), row(name, self.limit, None), self.batch_only, self.keep,
+                self.always_compare, label(tr("Controls"), "heading"), self.controls, None, margin=MARGIN, gap=6,
             )
         )  # fmt: skip
-        return content
+
+    def _switch_for(self, key: str, text: str, tip: str) -> QCheckBox:
+        made = QCheckBox(text)
+        made.setToolTip(tip)
+        made.toggled.connect(lambda on: self._set(**{key: on}))
+        return made
 
     def update_from(self, document: Document) -> None:
         """Show methods, options and controls."""
         self.methods.show_rows(method_rows(document))
         self._summary.setText(
-            capture_summary(document) or "Methods are tried from the top; the first that works is taken."
+            capture_summary(document) or tr("Methods are tried from the top; the first that works is taken.")
         )
         capture = document.recipe.capture
         with quiet(self.limit, self.batch_only, self.keep, self.always_compare):
@@ -117,12 +115,8 @@ class CapturePanel(Panel):
             self.always_compare.setChecked(capture.compare_rungs)
         self.controls.update_from(document)
         reason = why_not(document)
-        for each, tip in (
-            (self.compare_button, "Try every method once, to see which work"),
-            (self.anew_button, "Trace although a cached capture fits"),
-        ):
-            each.setEnabled(not reason)
-            each.setToolTip(reason or tip)
+        allow(self.compare_button, reason, tr("Try every method once, to see which work"))
+        allow(self.anew_button, reason, tr("Trace although a cached capture fits"))
         self.batch_button.setVisible(wants_batch_only(document) and not reason)
         self.anew_button.setVisible(bool(document.capture and document.capture.cached))
         self._show_movable()
@@ -172,3 +166,115 @@ class CapturePanel(Panel):
             if each.problem is not None:
                 lines.append(each.problem.as_text())
         QApplication.clipboard().setText("\n".join(lines))
+
+
+MEANINGS: dict[ControlKind, str] = {
+    ControlKind.NONSTRICT_TRACE: tr("run the function while tracing instead of reading its code"),
+    ControlKind.ALLOW_IN_GRAPH: tr("put the call into the graph without looking inside"),
+    ControlKind.FX_WRAP: tr("fx records the call instead of making it"),
+    ControlKind.LEAF: tr("fx does not trace into modules of this class"),
+    ControlKind.DISABLE: tr("keep the tracer away from the function"),
+}
+IDLE_CODE = "idle-control"
+
+
+def offered_names(document: Document) -> list[str]:
+    """Functions, methods and classes of the model's files, as controls name them."""
+    texts = dict(document.sources)
+    source = Path(document.folder) / document.recipe.model.source
+    if str(source) not in texts and source.suffix == ".py":
+        try:
+            texts[str(source)] = source.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            texts.pop(str(source), None)
+    return sorted({name.control_name(path) for path, text in texts.items() for name in names_in(text)})
+
+
+def idle_words(control: CaptureControl, warnings: Sequence[Warning]) -> str:
+    """The warning that a control had no effect; empty without one."""
+    return next((one.what for one in warnings if one.code == IDLE_CODE and one.where == control.function), "")
+
+
+class ControlsEditor(QWidget):
+    """A line per control, and a line to add one."""
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        super().__init__()
+        self._session, self._theme = session, theme
+        self._shown: tuple[object, ...] = ()
+        self._texts: object = None
+        self._lines = QVBoxLayout()
+        self._lines.setSpacing(4)
+        self.function = text_field(tr("Function or class of the new control"), "model:function")
+        self.function.setToolTip(tr("module:function, or module:Class.method; names of your files are offered"))
+        self.function.setClearButtonEnabled(True)
+        self._names = QStringListModel(self)
+        completer = QCompleter(self._names, self, caseSensitivity=Qt.CaseSensitivity.CaseInsensitive)
+        completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        self.function.setCompleter(completer)
+        self.function.textChanged.connect(lambda _: self._show_addable())
+        self.function.returnPressed.connect(self.add)
+        self.kind = ComboBox(tr("How to treat it"))
+        for kind, meaning in MEANINGS.items():
+            self.kind.addItem(str(kind), kind)
+            self.kind.setItemData(self.kind.count() - 1, meaning, Qt.ItemDataRole.ToolTipRole)
+        self.kind.currentIndexChanged.connect(lambda _: self._show_meaning())
+        self.add_button = button(tr("Add"), self.add)
+        self._meaning = label("", "dim")
+        entry = row(self.function, self.kind, self.add_button, gap=6, stretch=0)
+        self.setLayout(column(self._lines, entry, self._meaning, gap=6))
+        self._show_meaning()
+        self._show_addable()
+
+    def update_from(self, document: Document) -> None:
+        """Show the controls and their warnings."""
+        warnings = document.capture.warnings if document.capture else ()
+        shown = (document.recipe.capture.controls, warnings, self._theme.colours)
+        if shown != self._shown:
+            self._shown = shown
+            self._fill(document.recipe.capture.controls, warnings)
+        texts = (document.sources, document.recipe.model.source, document.folder)
+        if texts != self._texts:
+            self._texts = texts
+            self._names.setStringList(offered_names(document))
+
+    def _fill(self, controls: Sequence[CaptureControl], warnings: Sequence[Warning]) -> None:
+        clear_layout(self._lines)
+        if not controls:
+            text = tr("No controls yet. A control tells the tracer how to treat one function or module class.")
+            self._lines.addWidget(label(text, "dim"))
+        for at, control in enumerate(controls):
+            self._lines.addWidget(self._line(at, control, idle_words(control, warnings)))
+
+    def _line(self, at: int, control: CaptureControl, idle: str) -> QWidget:
+        colours = self._theme.colours
+        name = ElidedLabel(control.function, mode=Qt.TextElideMode.ElideLeft)
+        name.setProperty("weight", "strong")
+        kind = label(str(control.treat_as), "dim", wrap=False)
+        kind.setToolTip(MEANINGS[control.treat_as])
+        words = tr("Remove {treat_as} for {function}", treat_as=control.treat_as, function=control.function)
+        remove = tool_button(words, lambda: self._session.choices.remove_control(at), tip=tr("Remove this control"))
+        remove.setIcon(stroke_icon("close", colours.text_dim, colours.text_dim))
+        warning = [label(f"⚠ {idle}", "warn")] if idle else []
+        made = box(column(row(name, kind, remove, gap=8, stretch=0), *warning, gap=0))
+        made.setAccessibleName(
+            tr("{function} as {treat_as}. {idle}", function=control.function, treat_as=control.treat_as, idle=idle)
+        )
+        return made
+
+    def add(self) -> None:
+        """Add the control, if a function is named."""
+        name = self.function.text().strip()
+        set_role(self.function, "" if name else "bad")
+        if name:
+            self._session.choices.add_control(CaptureControl(function=name, treat_as=self.kind.currentData()))
+            self.function.clear()
+
+    def _show_meaning(self) -> None:
+        self._meaning.setText(f"{self.kind.currentText()}: {MEANINGS[self.kind.currentData()]}.")
+
+    def _show_addable(self) -> None:
+        has_name = bool(self.function.text().strip())
+        self.add_button.setEnabled(has_name)
+        self.add_button.setToolTip("" if has_name else tr("Name a function first"))
+        set_role(self.function, "")

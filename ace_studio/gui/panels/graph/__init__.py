@@ -1,5 +1,3 @@
 """The graph panel, the comparison of two graphs, and the cards and bars over the graph."""
 
-from __future__ import annotations
-
 from ace_studio.gui.panels.graph.panel import GraphPanel

@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import numpy as np
+import numpy.typing as npt
 from PySide6.QtWidgets import QWidget
 
+from ace_studio.gui.graph_layout import Scene
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view import Colouring, GraphView
 from ace_studio.gui.graph_view.picture import Picture
-from ace_studio.gui.graph_view.shared_camera import CommonPlaces
 from ace_studio.gui.ops.colourings import FATE_LETTERS, LETTERS
 from ace_studio.gui.ops.facts import OpFacts, op_facts
 from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.ops.running_graph import RunningGraph, running_graph
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, column, row
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EdgeChoice
@@ -52,11 +56,10 @@ class CompareView(QWidget):
         """The graph of the second view; None before the first update."""
         self.summary = ElidedLabel()
         self.view = GraphView(colours=colours)
-        self.view.setAccessibleName("Graph as it really runs")
+        self.view.setAccessibleName(tr("Graph as it really runs"))
         self.view.shows_map = False
         self.view.selection_changed.connect(self._selected)
-        line = row(self.summary)
-        line.setContentsMargins(GAP, 5, GAP, 5)
+        line = row(self.summary, margin=(GAP, 5, GAP, 5))
         self.setLayout(column(line, self.view, gap=0))
         self._tie(first, self.view)
         self._tie(self.view, first)
@@ -231,24 +234,78 @@ def running_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
     letters = LETTERS | {str(fate): letter for fate, letter in FATE_LETTERS.items()}
     chosen = dict(colours.precision) | {str(Fate.GONE): colours.precision["folded"]}
     target = facts.run.target if facts.run else ""
-    return Colouring.from_labels(f"as {target} runs it", labels, colours=chosen, letters=letters)
+    return Colouring.from_labels(tr("as {target} runs it", target=target), labels, colours=chosen, letters=letters)
 
 
 def running_summary(facts: OpFacts) -> str:
     """How many ops ended how, in words."""
     if facts.run is None:
-        return "Select a run to see the graph as it really runs"
+        return tr("Select a run to see the graph as it really runs")
     if not facts.fates:
-        return f"{facts.run.target} does not report what it did with the ops"
+        return tr("{target} does not report what it did with the ops", target=facts.run.target)
     counts = Counter(one.fate for one in facts.fates.values())
     words = {
-        Fate.AS_PLANNED: "run as planned",
-        Fate.OTHERWISE: "run at another precision",
-        Fate.FUSED: "fused into others",
-        Fate.FOLDED: "folded away",
+        Fate.AS_PLANNED: tr("run as planned"),
+        Fate.OTHERWISE: tr("run at another precision"),
+        Fate.FUSED: tr("fused into others"),
+        Fate.FOLDED: tr("folded away"),
         Fate.GONE: "gone",
         Fate.UNKNOWN: "unknown",
     }
     running = counts[Fate.AS_PLANNED] + counts[Fate.OTHERWISE]
     parts = [f"{counts[fate]} {text}" for fate, text in words.items() if counts[fate]]
-    return f"{facts.run.target}: {len(facts.fates)} ops became {running}  ·  " + ", ".join(parts)
+    return tr(
+        "{target}: {count} ops became {running}  ·  ", target=facts.run.target, count=len(facts.fates), running=running
+    ) + ", ".join(parts)
+
+
+NEAR = 60.0
+"""Scene units; a common op within this distance decides nearly alone."""
+
+
+class CommonPlaces:
+    """Boxes of the same ops in two pictures, which map places of one to the other."""
+
+    def __init__(self, first: Picture, second: Picture) -> None:
+        """Pair the rows of ops that both have, by their ids."""
+        self._pictures = (first, second)
+        self._rows = (
+            np.array(first.rows_of(second.table.op_id), dtype=np.int64),
+            np.array(second.rows_of(first.table.op_id), dtype=np.int64),
+        )
+        self._scenes: tuple[Scene, Scene] | None = None
+        self._middles = (np.zeros((0, 2)), np.zeros((0, 2)))
+
+    def fits(self, first: Picture | None, second: Picture | None) -> bool:
+        """Whether this pairs these two pictures."""
+        return self._pictures == (first, second)
+
+    def other_place(self, x: float, y: float, *, from_first: bool) -> tuple[float, float] | None:
+        """The place of the other scene that matches one of this; None if no op is in both.
+
+        Averages the offsets of all common ops, with weights that fall with the fourth
+        power of the distance: the path is smooth, and a near op decides.
+        Source: inverse distance weighting, Shepard 1968.
+        """
+        here, there = self._look() if from_first else self._look()[::-1]
+        if not len(here):
+            return None
+        distance = ((here - (x, y)) ** 2).sum(axis=1) / NEAR**2
+        weight = 1.0 / (distance + 1e-3) ** 2
+        moved = ((there - here) * weight[:, None]).sum(axis=0) / weight.sum()
+        return x + float(moved[0]), y + float(moved[1])
+
+    def _look(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """[pairs, 2] the middles of the boxes that stand for common ops, in both."""
+        first, second = (picture.scene for picture in self._pictures)
+        if self._scenes is None or self._scenes[0] is not first or self._scenes[1] is not second:
+            self._scenes = first, second
+            boxes = np.unique(
+                np.column_stack([first.stands_for[self._rows[0]], second.stands_for[self._rows[1]]]), axis=0
+            )
+            self._middles = _middles(first, boxes[:, 0]), _middles(second, boxes[:, 1])
+        return self._middles
+
+
+def _middles(scene: Scene, boxes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    return np.column_stack([scene.x[boxes] + scene.width[boxes] / 2, scene.y[boxes] + scene.height[boxes] / 2])

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QFrame, QPushButton, QSizePolicy
 
 from ace_studio.gui.graph_view import GraphView
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, row
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button
 from ace_studio.gui.words.formatting import plural
 from ace_studio.session.document import Document, EdgeChoice
 from ace_studio.session.session import Session
@@ -17,23 +19,22 @@ class EdgeBar(QFrame):
     """Follows `Selection.edges`; hidden while there are none."""
 
     def __init__(self, session: Session, view: GraphView) -> None:
-        """Start hidden."""
         super().__init__()
         self._session, self._view = session, view
         self._shown: EdgeChoice | None = None
         self._at = -1
         self.words = ElidedLabel()
         self.words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self.previous = self._button("‹", lambda: self._step(-1), "The previous edge")  # noqa: RUF001
-        self.next = self._button("›", lambda: self._step(1), "The next edge")  # noqa: RUF001
-        self.open = self._button("Open blocks", self._open_all, "Open the blocks that hide some of these edges")
+        self.previous = self._button("‹", lambda: self._step(-1), tr("The previous edge"))  # noqa: RUF001
+        self.next = self._button("›", lambda: self._step(1), tr("The next edge"))  # noqa: RUF001
+        self.open = self._button(tr("Open blocks"), self._open_all, tr("Open the blocks that hide some of these edges"))
         self.back = self._button(
-            "Show all edges", lambda: session.view.look_at_edges(None), "Back to the whole graph (Esc)"
+            tr("Show all edges"), lambda: session.view.look_at_edges(None), tr("Back to the whole graph (Esc)")
         )
         self.setProperty("bar", "info")
-        line = row(self.words, self.previous, self.next, self.open, self.back, gap=6)
-        line.setContentsMargins(GAP, 4, GAP, 4)
-        line.setStretch(0, 1)
+        line = row(
+            self.words, self.previous, self.next, self.open, self.back, gap=6, margin=(GAP, 4, GAP, 4), stretch=0
+        )
         self.setLayout(line)
         view.canvas.scene_changed.connect(self._say)
         view.canvas.edges_dismissed.connect(lambda: session.view.look_at_edges(None))
@@ -67,7 +68,7 @@ class EdgeBar(QFrame):
             source, target = choice.edges[self._at]
             parts.append(f"{self._at + 1}: {source} → {target}")
         elif hidden:
-            parts.append(f"{hidden} inside closed blocks")
+            parts.append(tr("{hidden} inside closed blocks", hidden=hidden))
         self.words.setText("  ·  ".join(parts))
         self.open.setVisible(bool(hidden))
 

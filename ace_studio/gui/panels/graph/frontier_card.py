@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton, QToolButton
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton
 
-from ace_studio.gui.ops.break_entries import Entry, sentence
+from ace_studio.gui.ops.break_entries import Entry, select_line
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.small import button, column, label, row, set_role
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import allow, button, label, selectable, set_role, show_words, tool_button
+from ace_studio.gui.words.formatting import sentence
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -27,7 +30,6 @@ class FrontierCard(QFrame):
     closed = Signal()
 
     def __init__(self, session: Session, theme: Theme, *, closable: bool = True) -> None:
-        """Start hidden."""
         super().__init__()
         self._session, self._theme = session, theme
         self.entry: Entry | None = None
@@ -36,27 +38,22 @@ class FrontierCard(QFrame):
         self.setFixedWidth(WIDTH)
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self._picture = QLabel()
-        self._heading = label("")
-        self._heading.setProperty("weight", "strong")
-        self._close = QToolButton()
-        self._close.setAutoRaise(True)
-        self._close.setToolTip("Close; the list of breaks keeps the entry")
-        self._close.setAccessibleName("Close")
-        self._close.clicked.connect(lambda _=False: self.closed.emit())
+        self._heading = label("", strong=True)
+        tip = tr("Close; the list of breaks keeps the entry")
+        self._close = tool_button(tr("Close"), self.closed.emit, tip=tip)
         if not closable:
             self._close.hide()
         self._what, self._why, self._code = label(""), label("", "dim"), label("", wrap=False)
         self._code.setFont(monospace())
         self._remedy, self._where = label(""), label("", "dim")
         for part in (self._what, self._why, self._code, self._remedy, self._where):
-            part.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.open_button = self._button("Open line", self._open_line)
-        self.try_button = self._button("Try fix", self._try)
+            selectable(part)
+        self.open_button = self._button(tr("Open line"), self._open_line)
+        self.try_button = self._button(tr("Try fix"), self._try)
         self.copy_button = self._button("Copy", self._copy)
-        self.inputs_button = self._button("Go to Inputs", lambda: self.panel_wanted.emit("shapes"))
-        self.list_button = self._button("All breaks", lambda: self.panel_wanted.emit("breaks"))
-        head = row(self._picture, self._heading, self._close, gap=6)
-        head.setStretch(1, 1)
+        self.inputs_button = self._button(tr("Go to Inputs"), lambda: self.panel_wanted.emit("shapes"))
+        self.list_button = self._button(tr("All breaks"), lambda: self.panel_wanted.emit("breaks"))
+        head = row(self._picture, self._heading, self._close, gap=6, stretch=1)
         buttons = Flow(self.inputs_button, self.try_button, self.open_button, self.copy_button, self.list_button)
         self.setLayout(
             column(head, self._what, self._why, self._code, self._remedy, self._where, buttons, margin=10, gap=4)
@@ -87,14 +84,12 @@ class FrontierCard(QFrame):
             (self._remedy, entry.remedy and f"→ {sentence(entry.remedy)}"),
             (self._where, "  ·  ".join(part for part in (entry.place, entry.module, entry.cost) if part)),
         ):
-            widget.setText(text)
-            widget.setVisible(bool(text))
+            show_words(widget, text)
         self._where.setToolTip(entry.where)
         self.inputs_button.setVisible(entry.is_about_inputs)
         self.open_button.setVisible(bool(entry.line))
         self.try_button.setVisible(entry.is_fixable)
-        self.try_button.setEnabled(not why_not)
-        self.try_button.setToolTip(why_not or "Try every fix that fits, each in a copy of your files")
+        allow(self.try_button, why_not, tr("Try every fix that fits, each in a copy of your files"))
         self.list_button.setVisible(others > 0)
         self.setAccessibleName(f"{entry.heading}. {entry.title}")
         self.setAccessibleDescription(entry.as_text())
@@ -130,10 +125,7 @@ class FrontierCard(QFrame):
 
     def _open_line(self) -> None:
         if self.entry is not None:
-            if self.entry.seam is not None:
-                self._session.view.select_seam(self.entry.seam)
-            else:
-                self._session.view.select_place(self.entry.file, self.entry.line)
+            select_line(self.entry, self._session.view)
             self.panel_wanted.emit("source")
 
     def _try(self) -> None:
@@ -152,4 +144,4 @@ def _older(entry: Entry, document: Document) -> str:
     is_failure = failure is not None and entry.seam is None and entry.subgraph is None
     if not is_failure or failure is None or document.graph is None or failure.job == document.graph_job:
         return ""
-    return " this time; the graph is from an earlier trace"
+    return tr(" this time; the graph is from an earlier trace")

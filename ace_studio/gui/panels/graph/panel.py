@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QSplitter, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_subgraph
 from ace_studio.gui.ops.colourings import COLOURINGS, DIFFERENCE
-from ace_studio.gui.ops.facts import OpFacts, chosen_precision, op_facts, row_of_ops
+from ace_studio.gui.ops.facts import OpFacts, chosen_precision, op_facts, row_of_ops, values_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.graph.compare_view import CompareView
 from ace_studio.gui.panels.graph.edge_bar import EdgeBar
 from ace_studio.gui.panels.graph.frontier_card import FrontierCard
+from ace_studio.gui.panels.graph.saved_views import SavedViews
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.icons import stroke_icon
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
+from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, fill_combo, label, row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, fill_combo, label
 from ace_studio.gui.words.formatting import plural
-from ace_studio.gui.words.starting import why_not
+from ace_studio.gui.words.steps import WEIGHTS_ALONE, why_not
+from ace_studio.records.by_identity import are_same
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.session import Session
 
-WEIGHTS_ALONE = frozenset({"safetensors", "state-dict"})
-"""Kinds of files that hold only weights."""
 _MIXED = "mixed"
 _FROM_PLAN = ""
 
@@ -46,7 +50,6 @@ class GraphPanel(Panel):
     )
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start with the empty state."""
         super().__init__(session, theme)
         self._shown: GraphTable | None = None
         self._coloured: tuple[object, ...] = ()
@@ -62,63 +65,43 @@ class GraphPanel(Panel):
         self.view.op_activated.connect(self._show_source)
         self.view.laid_out.connect(self._laid_out)
         self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
-        bar = self._build_tools()
-        graph = QWidget()
-        self._split = QSplitter()
-        self._split.setHandleWidth(1)
-        self._split.setChildrenCollapsible(False)
-        self._captured = QWidget()
-        captured_line = row(label("As it was captured", "dim", wrap=False))
-        captured_line.setContentsMargins(GAP, 5, GAP, 5)
-        self._captured.setLayout(captured_line)
+        self._captured = box(row(label(tr("As it was captured"), "dim", wrap=False), margin=(GAP, 5, GAP, 5)))
         self._captured.hide()
-        first = QWidget()
-        first.setLayout(column(self._captured, self.view, gap=0))
-        self._split.addWidget(first)
+        self._split = split(box(column(self._captured, self.view, gap=0)), sizes=())
         self.compare: CompareView | None = None
+        self.second: GraphView | None = None
+        """The other half of a split view: the same graph with blocks and camera of its own."""
+        self._second_shown: GraphTable | None = None
         self.edge_bar = EdgeBar(session, self.view)
-        parts = column(bar, self.edge_bar, self._split, gap=0)
-        parts.setStretch(2, 1)
-        graph.setLayout(parts)
-        self._empty = EmptyState("graph")
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(graph)
+        self.show_pages("graph", box(column(self._build_tools(), self.edge_bar, self._split, gap=0, stretch=2)))
         self._build_cards()
-        self.setLayout(column(self._pages))
         self.setFocusProxy(self.view)
         self.restyle(theme.colours)
 
     def _build_tools(self) -> QWidget:
         """The line above the graph: colours, the selected ops and their precision, the second view."""
-        self.colour_by = ComboBox()
-        self.colour_by.setAccessibleName("Colour by")
-        for choice in COLOURINGS:
-            self.colour_by.addItem(choice.text, choice.id)
+        self.colour_by = ComboBox(tr("Colour by"), [(choice.text, choice.id) for choice in COLOURINGS])
         self.colour_by.currentIndexChanged.connect(lambda _: self._recolour(self.session.document))
         self._selected = ElidedLabel()
         self._selected.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self._precision_label = label("Precision", "dim", wrap=False)
-        self.precision = ComboBox()
-        self.precision.setAccessibleName("Precision of the selected ops")
+        self._precision_label = label(tr("Precision"), "dim", wrap=False)
+        self.precision = ComboBox(tr("Precision of the selected ops"), chosen=self._choose_precision)
         self.precision.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.precision.activated.connect(lambda _: self._choose_precision())
-        bar = QWidget()
         self.compare_button = QToolButton()
-        self.compare_button.setText("Compare")
+        self.compare_button.setText(tr("Compare"))
         self.compare_button.setCheckable(True)
         self.compare_button.setProperty("role", "plain")
         self.compare_button.setToolTip(
-            "Show the graph as the selected run executes it, beside the captured graph (Ctrl+D)"
+            tr("Show the graph as the selected run executes it, beside the captured graph (Ctrl+D)")
         )
-        self.compare_button.setAccessibleName("Compare with what really runs")
+        self.compare_button.setAccessibleName(tr("Compare with what really runs"))
         self.compare_button.toggled.connect(self._show_compare)
-        named = label("Colour by", "dim", wrap=False)
-        tools = row(named, self.colour_by, self._selected, self._precision_label, self.precision, self.compare_button)
-        tools.setContentsMargins(GAP, 5, GAP, 5)
-        tools.setStretch(2, 1)
-        bar.setLayout(tools)
-        return bar
+        self.views = SavedViews(self.session, self.view.canvas, lambda: str(self.colour_by.currentData()))
+        self.views.chosen = self.show_colouring
+        named = label(tr("Colour by"), "dim", wrap=False)
+        chosen = self._selected, self._precision_label, self.precision
+        parts = (self.colour_by, *chosen, self.views, self.compare_button)
+        return box(row(named, *parts, margin=(GAP, 5, GAP, 5), stretch=2))
 
     def _build_cards(self) -> None:
         """Build the card over the graph, and the card for a window without a graph."""
@@ -128,11 +111,9 @@ class GraphPanel(Panel):
         self._anchor = Anchored(self.view.canvas, self.card)
         self.lone_card = FrontierCard(self.session, self.theme, closable=False)
         self.lone_card.panel_wanted.connect(self.panel_wanted)
-        self._trace_again = button("Trace again (F5)", self.session.jobs.trace)
-        alone = QWidget()
+        self._trace_again = button(tr("Trace again (F5)"), self.session.jobs.trace)
         middle = column(None, self.lone_card, row(None, self._trace_again, None), None)
-        alone.setLayout(row(None, middle, None, margin=GAP))
-        self._pages.addWidget(alone)
+        self._pages.addWidget(box(row(None, middle, None, margin=GAP)))
 
     def update_from(self, document: Document) -> None:
         """Show graph, colours and selection."""
@@ -150,6 +131,7 @@ class GraphPanel(Panel):
             self.view.show_graph(document.graph, document.capture)
         self._follow_comparison(document)
         self._recolour(document)
+        self._update_second(document)
         self.edge_bar.update_from(document, is_new_graph=is_new)
         if self.compare is not None and self.compare_button.isChecked():
             self.compare.update_from(document)
@@ -189,8 +171,10 @@ class GraphPanel(Panel):
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
         self._coloured = ()
-        self._empty.tint(colours.text_dim)
+        self.views.setIcon(stroke_icon("bookmark", colours.text, colours.faded))
         self.view.set_theme(colours)
+        if self.second is not None:
+            self.second.set_theme(colours)
         if self.compare is not None:
             self.compare.restyle(colours)
             self.compare.update_from(self.session.document)
@@ -200,33 +184,68 @@ class GraphPanel(Panel):
         """Open or close the second view; it is made when it is first opened."""
         if self.compare is None:
             self.compare = CompareView(self.session, self.view, self.colours)
-            self._split.addWidget(self.compare)
-        self.compare.setVisible(is_on)
+        if is_on and self._is_split():
+            self._toggle_split()
+        self._halve(self.compare, is_on=is_on)
         self._captured.setVisible(is_on)
+        if is_on:
+            self.compare.update_from(self.session.document)
+        else:
+            self.compare.leave()
+
+    def _toggle_split(self) -> None:
+        """Open or close a second view of the same graph."""
+        if self.second is None:
+            self.second = GraphView(colours=self.colours)
+            self.second.setAccessibleName(tr("Second view of the graph"))
+            self.second.shows_map = False
+            self.second.legend.title.setChecked(False)
+            self.second.selection_changed.connect(self.session.view.select)
+            self.second.op_activated.connect(self._show_source)
+            self.second.laid_out.connect(self._laid_out)
+            self.second.hide()
+        is_on = not self._is_split()
+        if is_on:
+            self.compare_button.setChecked(False)
+        self._halve(self.second, is_on=is_on)
+        self._laid_out()
+        QTimer.singleShot(0, self.second, self.second.fit)
+
+    def _is_split(self) -> bool:
+        return self.second is not None and self.second.isVisibleTo(self)
+
+    def _halve(self, other: QWidget, *, is_on: bool) -> None:
+        """Give half of the panel to another view, or take it back."""
+        self._split.addWidget(other)
+        other.setVisible(is_on)
         # At half the width, map and legend would cover the graph.
         self.view.shows_map = not is_on
         self.view.legend.title.setChecked(not is_on)
         if is_on:
             half = self._split.width() // 2
-            self._split.setSizes([half, half])
-            self.compare.update_from(self.session.document)
-        else:
-            self.compare.leave()
+            self._split.setSizes([half] * self._split.count())
         # After both views have their sizes.
         QTimer.singleShot(0, self.view, self.view.fit)
+
+    def _update_second(self, document: Document) -> None:
+        second = self.second
+        if second is None or not self._is_split():
+            return
+        if self._second_shown is not document.graph:
+            self._second_shown = document.graph
+            second.show_graph(document.graph, document.capture)
+        second.values = self.view.values
+        if second.selected_ops != document.selection.op_ids:
+            second.set_selection(document.selection.op_ids)
 
     def save(self, path: Path) -> None:
         """Save what is open as .svg, .pdf or .png. Raises: AceError if that cannot be done."""
         self.view.export(path)
 
     def show_part(self, part_id: str) -> None:
-        """``search``: put the keyboard into the search field."""
-        if part_id == "search":
-            self.view.focus_search()
-
-    def toggle_compare(self) -> None:
-        """Open or close the graph as the selected run really runs it."""
-        self.compare_button.toggle()
+        """``search``: put the keyboard there; ``compare``, ``split``: open or close that second view."""
+        act = {"search": self.view.focus_search, "compare": self.compare_button.toggle, "split": self._toggle_split}
+        act[part_id]()
 
     def show_colouring(self, choice_id: str) -> None:
         """Colour by a row of `COLOURINGS`."""
@@ -235,9 +254,8 @@ class GraphPanel(Panel):
     def _follow_comparison(self, document: Document) -> None:
         """Colour by the difference while A and B are compared; no other time has one."""
         is_compared = document.comparison is not None
-        grey_out(
-            self.colour_by, {} if is_compared else {DIFFERENCE: Offer(is_possible=False, words="Pin A and B first")}
-        )
+        not_yet = Offer(is_possible=False, why_not={"": tr("Pin A and B first")})
+        grey_out(self.colour_by, {} if is_compared else {DIFFERENCE: not_yet})
         if is_compared and self._colour_before is None:
             self._colour_before = str(self.colour_by.currentData())
             self.show_colouring(DIFFERENCE)
@@ -251,11 +269,13 @@ class GraphPanel(Panel):
         choice = COLOURINGS[max(0, self.colour_by.currentIndex())]
         facts = op_facts(document)
         wanted = (choice.id, facts, document.graph)
-        if len(self._coloured) != len(wanted) or any(
-            old is not new for old, new in zip(self._coloured, wanted, strict=True)
-        ):
+        if not are_same(self._coloured, wanted):
             self._coloured = wanted
-            self.view.set_colouring(choice.shown(document.graph, facts, self.colours))
+            self.view.values = partial(values_of_ops, document.graph, facts)
+            colouring = choice.shown(document.graph, facts, self.colours)
+            self.view.set_colouring(colouring)
+            if self.second is not None and self._is_split():
+                self.second.set_colouring(colouring)
 
     # --- selected ops ---
 
@@ -276,7 +296,7 @@ class GraphPanel(Panel):
         if not has_ops:
             return
         chosen = chosen_precision(document, op_ids) or _FROM_PLAN
-        options = [("as the plan says", _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
+        options = [(tr("as the plan says"), _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
         fill_combo(self.precision, options, chosen)
         grey_out(self.precision, op_offers(document, op_ids))
 
@@ -345,29 +365,33 @@ class GraphPanel(Panel):
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
         if document.needs_trust:
-            return "Nothing has run yet", "The graph appears here once the file is trusted and traced.", ()
+            return tr("Nothing has run yet"), tr("The graph appears here once the file is trusted and traced."), ()
         if document.activity.is_working:
             words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
-            return f"{words} …", "The graph appears here as soon as it is captured.", ()
+            return f"{words} …", tr("The graph appears here as soon as it is captured."), ()
         if document.file is None and document.problems:
-            return "This file could not be opened", document.problems[-1].what, ()
-        trace = button("Trace (F5)", self.session.jobs.trace, role="primary")
-        run = button("Run everything (F6)", self.session.jobs.run)
+            return tr("This file could not be opened"), document.problems[-1].what, ()
+        trace = button(tr("Trace (F5)"), self.session.jobs.trace, role="primary")
+        run = button(tr("Run everything (F6)"), self.session.jobs.run)
         if document.rungs:
-            text = "The Problems panel says why; the Run panel lists what was tried."
-            return "No graph yet", text, (trace,)
+            text = tr("The Problems panel says why; the Run panel lists what was tried.")
+            return tr("No graph yet"), text, (trace,)
         if not document.recipe.model.entry and document.file is not None and document.file.entries:
-            return "Which function makes the model?", "Choose the entry under Model, then trace.", (trace,)
+            return tr("Which function makes the model?"), tr("Choose the entry under Model, then trace."), (trace,)
         if not document.recipe.model.entry and document.file is not None and document.file.kind in WEIGHTS_ALONE:
-            text = "A file of weights holds no code. Under Model, choose what these weights are of."
-            return "What makes the model?", text, ()
+            text = tr("A file of weights holds no code. Under Model, choose what these weights are of.")
+            return tr("What makes the model?"), text, ()
         if _has_no_examples(document):
-            add = button("Add inputs", lambda: self.panel_wanted.emit("shapes"), role="primary")
-            text = "Under Inputs, enter what the model takes, one row per example; then trace or run."
+            add = button(tr("Add inputs"), lambda: self.panel_wanted.emit("shapes"), role="primary")
+            text = tr("Under Inputs, enter what the model takes, one row per example; then trace or run.")
             if document.recipe.model.entry in _functions(document):
-                text += f" If {document.recipe.model.entry}() returns examples too, just trace it."
-            return "Which inputs does it take?", text, (add, button("Trace (F5)", self.session.jobs.trace), run)
-        return "Not traced yet", "Trace captures the graph; Run also compresses, measures and compares.", (trace, run)
+                text += tr(" If {entry}() returns examples too, just trace it.", entry=document.recipe.model.entry)
+            return tr("Which inputs does it take?"), text, (add, button(tr("Trace (F5)"), self.session.jobs.trace), run)
+        return (
+            tr("Not traced yet"),
+            tr("Trace captures the graph; Run also compresses, measures and compares."),
+            (trace, run),
+        )
 
 
 def _has_no_examples(document: Document) -> bool:
@@ -388,7 +412,7 @@ def _size_words(document: Document) -> str:
     capture = document.capture
     if capture is None or not capture.pieces:
         return plural(count, "op")
-    left = f"{plural(capture.ops_left_eager, 'op')} left eager" if capture.ops_left_eager else ""
+    left = tr("{ops} left eager", ops=plural(capture.ops_left_eager, "op")) if capture.ops_left_eager else ""
     size = f"{plural(count, 'op')} in {plural(len(capture.pieces), 'subgraph')}"
     return "  ·  ".join(part for part in (size, plural(len(capture.graph_breaks), "break"), left) if part)
 

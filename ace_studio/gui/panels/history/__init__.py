@@ -1,5 +1,3 @@
 """The history panel: past runs on this machine, to look at again and to compare."""
 
-from __future__ import annotations
-
 from ace_studio.gui.panels.history.panel import HistoryPanel

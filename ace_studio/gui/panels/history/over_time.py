@@ -11,15 +11,17 @@ from PySide6.QtWidgets import QComboBox, QWidget
 from ace_studio.gui.charts.chart import Chart, add_spots, under_mouse
 from ace_studio.gui.panels.history.columns import when_text
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, column, row
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button
 from ace_studio.session.kept.history import RunSummary
 
-FIGURES: dict[str, Callable[[RunSummary], float | None]] = {
-    "latency, ms": lambda run: run.latency_ms,
+_FIGURES: dict[str, Callable[[RunSummary], float | None]] = {
+    tr("latency, ms"): lambda run: run.latency_ms,
     "speed-up": lambda run: run.speedup,
     "metric": lambda run: run.metric,
     "drop, %": lambda run: None if run.metric_drop is None else 100 * run.metric_drop,
-    "size, MB": lambda run: None if run.size_bytes is None else run.size_bytes / 1e6,
+    tr("size, MB"): lambda run: None if run.size_bytes is None else run.size_bytes / 1e6,
 }
 """What can be drawn, and how it is read."""
 
@@ -32,39 +34,36 @@ class OverTime(QWidget):
     """Id of the run."""
 
     def __init__(self, colours: Colours) -> None:
-        """Build the empty plot."""
         super().__init__()
         self._colours = colours
         self.runs: tuple[RunSummary, ...] = ()
         self.figure = QComboBox()
-        self.figure.setAccessibleName("Figure")
-        self.figure.addItems(list(FIGURES))
+        self.figure.setAccessibleName(tr("Figure"))
+        self.figure.addItems(list(_FIGURES))
         self.figure.activated.connect(lambda _: self._draw())
         self.headline = ElidedLabel()
-        head = row(button("Back to the list", self.left.emit), self.figure, self.headline)
-        head.setContentsMargins(GAP, GAP, GAP, GAP)
-        head.setStretch(2, 1)
-        self.chart = Chart("Over time")
+        head = row(button(tr("Back to the list"), self.left.emit), self.figure, self.headline, margin=GAP, stretch=2)
+        self.chart = Chart(tr("Over time"))
         self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
-        layout = column(head, gap=0)
-        layout.addWidget(self.chart, 1)
-        self.setLayout(layout)
+        self.setLayout(column(head, self.chart, gap=0, stretch=1))
 
     def show_model(self, title: str, runs: Sequence[RunSummary], colours: Colours) -> None:
         """Draw the runs of one model; they come newest first."""
         self._colours = colours
         self.runs = tuple(run for run in reversed(runs) if run.title == title)
-        self.headline.setText(f"{title}: the chosen target of each run, the newest at the right")
+        self.headline.setText(tr("{title}: the chosen target of each run, the newest at the right", title=title))
         self._draw()
 
     def _draw(self) -> None:
         name = self.figure.currentText()
-        read = FIGURES[name]
+        read = _FIGURES[name]
         points = [(at, value, run) for at, run in enumerate(self.runs) if (value := read(run)) is not None]
         plot = self.chart.start(name, self._colours, y_grid=True)
         places = [(float(at), float(value)) for at, value, _ in points]
         if not places:
-            self.chart.start(f"No run of this model has a {name.partition(',')[0]}", self._colours)
+            self.chart.start(
+                tr("No run of this model has a {partition}", partition=name.partition(",")[0]), self._colours
+            )
             return
         pen = pg.mkPen(self._colours.accent, width=2)
         plot.addItem(pg.PlotDataItem([x for x, _ in places], [y for _, y in places], pen=pen))

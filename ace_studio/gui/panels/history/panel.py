@@ -7,17 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QLineEdit
 
 from ace_studio.gui.panels.history.columns import history_columns
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, EmptyState, FilterField, button, column, label, row
-from ace_studio.gui.widgets.table_look import plain_table, set_widths
+from ace_studio.gui.widgets.small import GAP, FilterField, button, label, on_key, text_field
+from ace_studio.gui.widgets.table_look import count_words, plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.results import REPORT_NAME
@@ -37,33 +39,35 @@ class HistoryPanel(Panel):
     shows = frozenset({Part.HISTORY})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty; the list is read when the panel is seen."""
         super().__init__(session, theme)
         self._runs: tuple[RunSummary, ...] = ()
         self.model = ColumnsModel(self)
-        self.filter = FilterField("Filter the runs", "Filter: model openvino 2026-11 …")
+        self.filter = FilterField(tr("Filter the runs"), tr("Filter: openvino 2026-11 …"))
         self.filter.settled.connect(self._apply_filter)
         self._count = label("", "dim", wrap=False)
-        self.table = plain_table(self.model, "Past runs", many=True)
+        self.table = plain_table(self.model, tr("Past runs"), many=True)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
         self.table.doubleClicked.connect(lambda _: self._look())
         self.table.activated.connect(lambda _: self._look())
-        self.look_button = button("Open", self._look, role="primary")
-        self.compare_button = button("Compare", self._compare)
-        self.pin_buttons = [button(f"Pin as {name}", partial(self._pin, side)) for side, name in enumerate(NAMES)]
-        self.time_button = button("Over time", self._show_line)
-        self.report_button = button("Open report", self._open_report)
-        self.folder_button = button("Open folder", self._open_folder)
-        self.recipe_button = button("Open choices", self._open_recipe)
-        self.remove_button = button("Remove", self._remove)
-        self.undo_button = button("Undo removal", session.history.put_back)
-        self.tags = self._field("Tags of the selected run", "Tags: a, b", self._set_tags)
-        self.note = self._field("Note on the selected run", "Note", self._set_note)
+        self.look_button = button(tr("Open"), self._look, role="primary")
+        self.compare_button = button(tr("Compare"), self._compare)
+        self.pin_buttons = [
+            button(tr("Pin as {name}", name=name), partial(self._pin, side)) for side, name in enumerate(NAMES)
+        ]
+        self.time_button = button(tr("Over time"), self._show_line)
+        self.report_button = button(tr("Open report"), self._open_report)
+        self.folder_button = button(tr("Open folder"), lambda: self.open_outside(self._chosen()[0].output))
+        self.recipe_button = button(tr("Open choices"), self._open_recipe)
+        self.remove_button = button(tr("Remove"), self._remove)
+        self.undo_button = button(tr("Undo removal"), session.history.put_back)
+        self.tags = self._field(tr("Tags of the selected run"), "Tags: a, b", self._set_tags)
+        self.note = self._field(tr("Note on the selected run"), "Note", self._set_note)
         self.refresh_button = button(
-            "Read again", session.history.load_history, tip="Runs of the command line are listed too"
+            tr("Read again"), session.history.load_history, tip=tr("Runs of the command line are listed too")
         )
-        tools = row(self.filter, self._count, self.tags, self.note, self.refresh_button, gap=6)
-        tools.setContentsMargins(GAP, GAP, GAP, 0)
+        tools = row(
+            self.filter, self._count, self.tags, self.note, self.refresh_button, gap=6, margin=(GAP, GAP, GAP, 0)
+        )
         for at, share in ((0, 3), (2, 1), (3, 2)):
             tools.setStretch(at, share)
         buttons = Flow(gap=6)
@@ -73,20 +77,11 @@ class HistoryPanel(Panel):
         ):  # fmt: skip
             buttons.addWidget(each)
         buttons.setContentsMargins(GAP, 6, GAP, GAP)
-        delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self.table)
-        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
-        delete.activated.connect(self._remove)
-        content = QWidget()
-        content.setLayout(column(tools, buttons, self.table, gap=0))
-        self._empty = EmptyState("clock")
-        self._empty.tint(theme.colours.text_dim)
-        self._empty.say("No runs yet", "Runs of the window and of the command line are listed here.")
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(content)
-        self._list = content
+        on_key(self.table, QKeySequence.StandardKey.Delete, self._remove)
+        self._list = box(column(tools, buttons, self.table, gap=0))
+        self.show_pages("clock", self._list)
+        self._empty.say(tr("No runs yet"), tr("Runs of the window and of the command line are listed here."))
         self.over_time: OverTime | None = None
-        self.setLayout(column(self._pages))
         self.setFocusProxy(self.filter)
 
     def update_from(self, document: Document) -> None:
@@ -96,20 +91,15 @@ class HistoryPanel(Panel):
             return
         self._show_page(document)
         if document.history is not self._runs:
-            is_first = not self.model.columns
             kept = {run.id for run in self._chosen()}
             self._runs = document.history
-            self.model.set_columns(history_columns(self._runs, self.colours))
-            if is_first:
-                set_widths(self.table, self.model)
+            show_columns(self.table, self.model, history_columns(self._runs, self.colours))
             self._select([at for at, run in enumerate(self._runs) if run.id in kept])
         self._show_count()
         self._show_buttons()
 
     def _field(self, name: str, hint: str, settle: Callable[[], None]) -> QLineEdit:
-        made = QLineEdit()
-        made.setAccessibleName(name)
-        made.setPlaceholderText(hint)
+        made = text_field(name, hint)
         made.setMinimumWidth(90)
         made.returnPressed.connect(settle)
         return made
@@ -153,7 +143,6 @@ class HistoryPanel(Panel):
 
     def restyle(self, colours: Colours) -> None:
         """Another theme."""
-        self._empty.tint(colours.text_dim)
         if self.isVisible():
             self._show_page(self.session.document)
         if self._runs:
@@ -173,20 +162,23 @@ class HistoryPanel(Panel):
         self._show_buttons()
 
     def _show_count(self) -> None:
-        shown, total = self.model.rowCount(), self.model.total
-        self._count.setText(plural(total, "run") if shown == total else f"{shown} of {plural(total, 'run')}")
+        self._count.setText(count_words(self.model, plural(self.model.total, "run")))
 
     def _show_buttons(self) -> None:
         """Enable the buttons; a disabled button says why."""
         chosen = self._chosen()
         one = chosen[0] if len(chosen) == 1 else None
         folder = Path(one.output) if one is not None and one.output else None
-        nothing = "Select a run" if not chosen else "Select one run only"
-        gone = f"The folder no longer exists: {folder}" if folder is not None else "The run wrote no folder"
+        nothing = tr("Select a run") if not chosen else tr("Select one run only")
+        gone = (
+            tr("The folder no longer exists: {folder}", folder=folder)
+            if folder is not None
+            else tr("The run wrote no folder")
+        )
         has_report = folder is not None and (folder / REPORT_NAME).is_file()
         for each, is_on, why in (
             (self.look_button, one is not None, nothing),
-            (self.compare_button, len(chosen) == 2, "Select two runs (Ctrl+click)"),
+            (self.compare_button, len(chosen) == 2, tr("Select two runs (Ctrl+click)")),
             *((each, one is not None, nothing) for each in self.pin_buttons),
             (self.time_button, one is not None, nothing),
             (self.report_button, has_report, gone if one else nothing),
@@ -198,19 +190,15 @@ class HistoryPanel(Panel):
             each.setToolTip(_TIPS[each.text()] if is_on else why)
         self.undo_button.setVisible(self.session.history.can_put_back)
         self.note.setEnabled(one is not None)
-        self.note.setToolTip("Return keeps it" if one else nothing)
+        self.note.setToolTip(tr("Return keeps it") if one else nothing)
         self.note.setText(one.note if one else "")
         self.tags.setEnabled(one is not None)
-        self.tags.setToolTip("Words for this run, separated by commas; Return keeps them" if one else nothing)
+        self.tags.setToolTip(tr("Words for this run, separated by commas; Return keeps them") if one else nothing)
         self.tags.setText(", ".join(one.tags) if one else "")
 
     def _open_report(self) -> None:
         if self.report_button.isEnabled():
-            report = Path(self._chosen()[0].output) / REPORT_NAME
-            self.open_outside(str(report))
-
-    def _open_folder(self) -> None:
-        self.open_outside(self._chosen()[0].output)
+            self.open_outside(str(Path(self._chosen()[0].output) / REPORT_NAME))
 
     def _open_recipe(self) -> None:
         self.about_to_open.emit()
@@ -230,13 +218,13 @@ class HistoryPanel(Panel):
 
 
 _TIPS = {
-    "Open": "Show the run in all panels, read-only, until you go back",
-    "Compare": "Show the difference of the two runs in all panels, the older one as A, the reference",
-    "Pin as A": "Compare with this run as the reference",
-    "Pin as B": "Compare this run with A",
-    "Over time": "Draw the runs of this model as a line",
-    "Open report": "Open the report of the run in your browser",
-    "Open folder": "Open the folder of its artifacts",
-    "Open choices": "Open the choices of the run as new ones; unsaved choices can be restored",
-    "Remove": "Remove the run from the list; its folder stays on the disk, and the removal can be undone",
+    "Open": tr("Show the run in all panels, read-only, until you go back"),
+    "Compare": tr("Show the difference of the two runs in all panels, the older one as A, the reference"),
+    tr("Pin as A"): tr("Compare with this run as the reference"),
+    tr("Pin as B"): tr("Compare this run with A"),
+    tr("Over time"): tr("Draw the runs of this model as a line"),
+    tr("Open report"): tr("Open the report of the run in your browser"),
+    tr("Open folder"): tr("Open the folder of its artifacts"),
+    tr("Open choices"): tr("Open the choices of the run as new ones; unsaved choices can be restored"),
+    "Remove": tr("Remove the run from the list; its folder stays on the disk, and the removal can be undone"),
 }

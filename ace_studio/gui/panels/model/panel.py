@@ -3,53 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QFileDialog,
-    QFrame,
-    QHeaderView,
-    QLabel,
-    QSizePolicy,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QFrame, QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.panels.model.origin import Origin
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.fields import ComboBox, WholeBox
+from ace_studio.gui.widgets.fields import NameBox, WholeBox
 from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import (
     GAP,
     MARGIN,
     ElidedLabel,
     button,
-    column,
     fill_combo,
     label,
     quiet,
-    row,
-    scrolling,
     set_role,
+    show_words,
 )
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
+from ace_studio.gui.words.steps import WEIGHTS_ALONE, has_random_weights
 from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
+from ace_studio.records.recipes.named_source import named_source
 from ace_studio.session.document import Document, Part
 from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
-from ace_studio.session.steps import has_random_weights
 
 _DATA_FILES = "Data (*.npz *.safetensors *.pt *.pth);;All files (*)"
 _TENSORS_SHOWN = 2000
 _EXAMPLE_ROLES = {EntryRole.TRACING, EntryRole.CALIBRATION, EntryRole.DATA}
 _TRUST_WORDS = {
-    "inspect": ("Only inspected: nothing in it ever runs", "good"),
-    "data": ("Data only: reading it runs no code", "good"),
+    "inspect": (tr("Only inspected: nothing in it ever runs"), "good"),
+    "data": (tr("Data only: reading it runs no code"), "good"),
 }
 
 
@@ -60,18 +50,16 @@ class ModelPanel(Panel):
     shows = frozenset({Part.FILE, Part.TRUST, Part.RECIPE, Part.PROBLEMS})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build the form."""
         super().__init__(session, theme)
         self._report: FileReport | None = None
         self._name = ElidedLabel()
         self._name.setProperty("weight", "name")
         self._kind = label("", "dim")
-        self._where = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
-        self._where.setProperty("role", "dim")
+        self._where = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle, role="dim")
         self._trust = label("")
         self._would_run = label("", "dim")
         self._notes = label("", "dim")
-        self._random = label("Random weights: without a file of weights the answers mean nothing", "warn")
+        self._random = label(tr("Random weights: without a file of weights the answers mean nothing"), "warn")
         self.origin = Origin(session, about_to_open=self.about_to_open.emit)
         card = QFrame()
         card.setProperty("role", "card")
@@ -81,38 +69,41 @@ class ModelPanel(Panel):
                 margin=10, gap=4,
             )
         )  # fmt: skip
-        self.entry = self._picker("The callable that makes the model", session.choices.set_entry)
+        self.entry = self._picker(tr("The callable that makes the model"), session.choices.set_entry)
         self._entry_about = label("", "dim")
         self.weights = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
-        self._clear_weights = button("Clear", lambda: session.choices.set_weights(""), tip="Use no weights file")
-        self.tracing = self._picker("The callable that gives the examples to trace with", session.choices.set_tracing)
+        self._clear_weights = button(
+            tr("Clear"), lambda: session.choices.set_weights(""), tip=tr("Use no weights file")
+        )
+        self.tracing = self._picker(
+            tr("The callable that gives the examples to trace with"), session.choices.set_tracing
+        )
         self.calibration = self._picker(
-            "The callable that gives calibration inputs", lambda name: session.choices.set_calibration(inputs=name)
+            tr("The callable that gives calibration inputs"),
+            lambda name: session.choices.set_choice("calibration", inputs=name),
         )
-        self.samples = WholeBox()
-        self.samples.setRange(1, 1_000_000)
-        self.samples.setAccessibleName("Calibration samples")
-        self.samples.setSuffix(" samples")
+        self.samples = WholeBox(1, 1_000_000, accessibleName=tr("Calibration samples"), suffix=tr(" samples"))
         self.samples.setMaximumWidth(self.fontMetrics().horizontalAdvance("1000000 samples"))
-        self.samples.valueChanged.connect(lambda number: session.choices.set_calibration(samples=number))
+        self.samples.valueChanged.connect(lambda number: session.choices.set_choice("calibration", samples=number))
         self.evaluate = self._picker(
-            "The callable that measures accuracy", lambda name: session.choices.set_evaluate(function=name)
+            tr("The callable that measures accuracy"),
+            lambda name: session.choices.set_choice("evaluate", "evaluation", function=name),
         )
-        self.higher = QCheckBox("Higher is better")
-        self.higher.toggled.connect(lambda on: session.choices.set_evaluate(higher_is_better=on))
-        weights = row(self.weights, button("Choose…", self._browse_weights), self._clear_weights)
-        weights.setStretch(0, 1)
+        self.higher = QCheckBox(tr("Higher is better"))
+        self.higher.toggled.connect(
+            lambda on: session.choices.set_choice("evaluate", "evaluation", higher_is_better=on)
+        )
+        weights = row(self.weights, button(tr("Choose…"), self._browse_weights), self._clear_weights, stretch=0)
         self._tensors_title = label("", "heading")
         self._tensors = self._tensor_list()
-        content = QWidget()
-        content.setLayout(
+        content = box(
             column(
                 card,
                 self.origin,
                 _field("Entry", self.entry, self._entry_about),
-                _field("Weights file", weights, self._random),
-                _field("Examples to trace with", self.tracing),
-                _field("Calibration inputs", self.calibration, Flow(self.samples, *self._data_buttons())),
+                _field(tr("Weights file"), weights, self._random),
+                _field(tr("Examples to trace with"), self.tracing),
+                _field(tr("Calibration inputs"), self.calibration, Flow(self.samples, *self._data_buttons())),
                 _field("Accuracy", self.evaluate, self.higher),
                 self._tensors_title,
                 self._tensors,
@@ -125,19 +116,11 @@ class ModelPanel(Panel):
         self.setFocusProxy(self.entry)
         self._fill_tensors(None)
 
-    def _picker(self, name: str, choose: Callable[[str], object]) -> QComboBox:
-        combo = ComboBox()
-        combo.setEditable(True)
-        combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        combo.setAccessibleName(name)
-        combo.setToolTip(f"{name}. Of another file: the file, a colon and the name")
-        combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    def _picker(self, name: str, choose: Callable[[str], object]) -> NameBox:
+        combo = NameBox(name, choose)
+        combo.setToolTip(tr("{name}. Of another file: the file, a colon and the name", name=name))
         combo.setMinimumContentsLength(10)
-        combo.activated.connect(lambda at: choose(str(combo.itemData(at) or "")))
-        line = combo.lineEdit()
-        if line is not None:
-            line.setPlaceholderText("Choose, or type a name")
-            line.editingFinished.connect(lambda: _typed(combo, choose))
+        combo.line.setPlaceholderText(tr("Choose, or type a name"))
         return combo
 
     def _tensor_list(self) -> QTreeWidget:
@@ -151,7 +134,7 @@ class ModelPanel(Panel):
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         tree.setTextElideMode(Qt.TextElideMode.ElideLeft)
-        tree.setAccessibleName("Tensors of the file")
+        tree.setAccessibleName(tr("Tensors of the file"))
         return tree
 
     def update_from(self, document: Document) -> None:
@@ -163,16 +146,15 @@ class ModelPanel(Panel):
         functions = [entry for entry in makers if entry.kind == "function"]
         fill_combo(self.entry, [_option(entry) for entry in makers], recipe.model.entry)
         for combo, nothing, roles, chosen in (
-            (self.tracing, "rows of the Inputs table", _EXAMPLE_ROLES, recipe.inputs.tracing),
-            (self.calibration, "the examples to trace with", _EXAMPLE_ROLES, recipe.calibration.inputs),
-            (self.evaluate, "nothing: compare outputs", {EntryRole.EVALUATE}, recipe.evaluate.function),
+            (self.tracing, tr("rows of the Inputs table"), _EXAMPLE_ROLES, recipe.inputs.tracing),
+            (self.calibration, tr("the examples to trace with"), _EXAMPLE_ROLES, recipe.calibration.inputs),
+            (self.evaluate, tr("nothing: compare outputs"), {EntryRole.EVALUATE}, recipe.evaluate.function),
         ):
             likeliest_first = [one for one in functions if one.role in roles]
             likeliest_first += [one for one in functions if one.role not in roles]
             fill_combo(combo, [(nothing, ""), *map(_option, likeliest_first)], chosen)
         about = next((entry for entry in entries if entry.name == recipe.model.entry), None)
-        self._entry_about.setText(f"{about.name}{about.signature}  {about.summary}".strip() if about else "")
-        self._entry_about.setVisible(about is not None)
+        show_words(self._entry_about, f"{about.name}{about.signature}  {about.summary}".strip() if about else "")
         self.weights.setText(recipe.model.weights or "none")
         self._clear_weights.setVisible(bool(recipe.model.weights))
         self._random.setVisible(has_random_weights(document))
@@ -188,7 +170,7 @@ class ModelPanel(Panel):
         path = Path(report.path) if report else Path(document.folder) / document.recipe.model.source
         self._name.setText(path.name)
         self._where.setText(str(path.parent))
-        waiting = "It could not be opened" if document.problems else "Looking at the file …"
+        waiting = tr("It could not be opened") if document.problems else tr("Looking at the file …")
         self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else waiting)
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
         words, role = self._trust_words(document)
@@ -198,8 +180,7 @@ class ModelPanel(Panel):
         show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
         self._would_run.setVisible(bool(show_trust and report and report.would_run))
         self._would_run.setText("\n".join(f"• {line}" for line in report.would_run) if report else "")
-        self._notes.setText("\n".join(report.notes) if report else "")
-        self._notes.setVisible(bool(report and report.notes))
+        show_words(self._notes, "\n".join(report.notes) if report else "")
         if report is not self._report:
             self._report = report
             self._fill_tensors(report)
@@ -209,14 +190,14 @@ class ModelPanel(Panel):
         if report is None:
             return "", "dim"
         if document.needs_trust:
-            return "Opening it would run:", ""
+            return tr("Opening it would run:"), ""
         if report.trust in _TRUST_WORDS:
             return _TRUST_WORDS[report.trust]
         if not document.is_trusted:
-            return "Not trusted yet", "dim"
+            return tr("Not trusted yet"), "dim"
         folders = self.session.trust.folders
-        what = f"everything in the folder {Path(folders[0]).name}" if folders else "this very file"
-        return f"Trusted: {what} may run", "good"
+        what = tr("everything in the folder {name}", name=Path(folders[0]).name) if folders else tr("this very file")
+        return tr("Trusted: {what} may run", what=what), "good"
 
     def _fill_tensors(self, report: FileReport | None) -> None:
         tensors = report.tensors if report else ()
@@ -229,30 +210,36 @@ class ModelPanel(Panel):
         )
 
     def _data_buttons(self) -> tuple[QWidget, QWidget]:
-        file = button("File…", self._browse_data, tip="Tensors by the names of the inputs: .npz, .safetensors or .pt")
-        folder = button("Images…", self._browse_images, tip="A folder of pictures, resized to the model's input size")
-        file.setAccessibleName("Calibration inputs from a file")
-        folder.setAccessibleName("Calibration inputs from a folder of images")
+        file = button(
+            tr("File…"), self._browse_data, tip=tr("Tensors by the names of the inputs: .npz, .safetensors or .pt")
+        )
+        folder = button(
+            tr("Images…"), self._browse_images, tip=tr("A folder of pictures, resized to the model's input size")
+        )
+        file.setAccessibleName(tr("Calibration inputs from a file"))
+        folder.setAccessibleName(tr("Calibration inputs from a folder of images"))
         return file, folder
 
     def _browse_data(self) -> None:
         folder = self.session.document.folder
-        path, _ = QFileDialog.getOpenFileName(self, "Calibration inputs", folder, _DATA_FILES)
+        path, _ = QFileDialog.getOpenFileName(self, tr("Calibration inputs"), folder, _DATA_FILES)
         if path:
-            self.session.choices.set_calibration(inputs=relative_to(Path(path), Path(folder)))
+            self.session.choices.set_choice("calibration", inputs=relative_to(Path(path), Path(folder)))
 
     def _browse_images(self) -> None:
         folder = self.session.document.folder
-        path = QFileDialog.getExistingDirectory(self, "A folder of images to calibrate with", folder)
+        path = QFileDialog.getExistingDirectory(self, tr("A folder of images to calibrate with"), folder)
         if path:
-            self.session.choices.set_calibration(inputs=f"{relative_to(Path(path), Path(folder)).rstrip('/')}/")
+            self.session.choices.set_choice(
+                "calibration", inputs=f"{relative_to(Path(path), Path(folder)).rstrip('/')}/"
+            )
 
     def _browse_weights(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
             self,
-            "Weights to load into the model",
+            tr("Weights to load into the model"),
             self.session.document.folder,
-            "Weights (*.safetensors *.pt *.pth *.bin)",
+            tr("Weights (*.safetensors *.pt *.pth *.bin)"),
         )
         if path:
             self.session.choices.set_weights(path)
@@ -260,13 +247,6 @@ class ModelPanel(Panel):
 
 def _option(entry: EntryPoint) -> tuple[str, str]:
     return f"{entry.name}{'()' if entry.kind == 'function' else ''}", entry.name
-
-
-def _typed(combo: QComboBox, choose: Callable[[str], object]) -> None:
-    """Words typed by hand count as the name itself, unless they are those of an offered row."""
-    text = combo.currentText().strip()
-    at = combo.findText(text)
-    choose(str(combo.itemData(at) or "") if at >= 0 else text.removesuffix("()"))
 
 
 def _field(title: str, *parts: object) -> QWidget:
@@ -278,3 +258,57 @@ def _field(title: str, *parts: object) -> QWidget:
     if isinstance(first, QWidget) and not isinstance(first, QLabel):
         name.setBuddy(first)
     return made
+
+
+class Origin(QFrame):
+    """A card with one button for each model that fits the weights, the likeliest first."""
+
+    def __init__(self, session: Session, *, about_to_open: Callable[[], object]) -> None:
+        super().__init__()
+        self.setProperty("role", "card")
+        self._session = session
+        self._about_to_open = about_to_open
+        self._report: FileReport | None = None
+        self._buttons = column(gap=4)
+        title = label(tr("What are these weights of?"), "heading")
+        text = label(
+            tr(
+                "A file of weights holds numbers, not the code that uses them. Choose what makes the model. "
+                "Known models are listed if they have these very tensors."
+            ),
+            "dim",
+        )
+        self.setLayout(column(title, text, self._buttons, margin=10, gap=4))
+        self.hide()
+
+    def update_from(self, document: Document) -> None:
+        """Offer what fits the opened file; hidden if it is no file of weights, or what makes the model is chosen."""
+        report = document.file
+        is_alone = report is not None and report.kind in WEIGHTS_ALONE and not document.recipe.model.entry
+        self.setVisible(is_alone)
+        if report is not None and is_alone and report is not self._report:
+            self._report = report
+            clear_layout(self._buttons)
+            beside = Path(report.path).parent
+            for at, path in enumerate((*report.code, *(str(beside / name) for name in report.fits))):
+                named = named_source(path)
+                words = tr("{name}, beside it", name=Path(path).name)
+                if named is not None:
+                    words = f"{named.model}\nof {named.collection}"
+                    words += f", {named.classes} classes" if named.classes else ""
+                role = "primary" if at == 0 else ""
+                self._buttons.addWidget(button(words, partial(self._open, path), role=role, tip=path))
+            role = "" if report.code or report.fits else "primary"
+            self._buttons.addWidget(button(tr("Look for the code…"), self._browse, role=role))
+
+    def _browse(self) -> None:
+        folder = self._session.document.folder
+        path, _ = QFileDialog.getOpenFileName(self, tr("The code of the model"), folder, tr("Python files (*.py)"))
+        if path:
+            self._open(path)
+
+    def _open(self, path: str) -> None:
+        report = self._session.document.file
+        if report is not None:
+            self._about_to_open()
+            self._session.files.open_path(path, weights="" if Path(path).is_dir() else report.path)

@@ -42,7 +42,7 @@ class PrecisionCells(QStyledItemDelegate):
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: AnyIndex) -> QWidget:  # noqa: N802 - Qt's name
         """A combo box that closes as soon as something is chosen."""
         del option
-        combo = ComboBox(parent)
+        combo = ComboBox(parent=parent)
         combo.setAccessibleName(self._name)
         if self._can_clear:
             combo.addItem(self._can_clear, AS_PLANNED)

@@ -3,57 +3,120 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
-from ace_studio.gui.panels.plan.field_row import FieldKind, FieldRow
+from ace_studio.gui.style.language import tr, translate_fields
 from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod
 from ace_studio.records.tensors import DimVerdict
 from ace_studio.session.document import Document
+
+
+def functions_of(document: Document) -> Sequence[tuple[str, str]]:
+    """The functions of the opened file, as text and value."""
+    entries = document.file.entries if document.file else ()
+    return [(f"{one.name}()", one.name) for one in entries if one.kind == "function"]
+
+
+class FieldKind(StrEnum):
+    """How a key is edited."""
+
+    CHOICE = "choice"
+    """One of a few words."""
+    NUMBER = "number"
+    COUNT = "count"
+    """A whole number."""
+    FLAG = "flag"
+    WORDS = "words"
+    """Several texts, separated by commas."""
+    TEXT = "text"
+    TICKS = "ticks"
+    """Any of a few words, in their order."""
+    COUNTS = "counts"
+    """Several whole numbers from 1 on, separated by commas."""
+    PAIRS = "pairs"
+    """Several ``name = value``, separated by commas."""
+    NAME = "name"
+    """A name that is typed or chosen from the known ones; perhaps a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldRow:
+    """One key of one table of the recipe."""
+
+    table: str
+    """``prune``, or ``measure.decode`` for a table in a table."""
+    key: str
+    text: str
+    kind: FieldKind
+    options: tuple[tuple[str, str], ...] = ()
+    """Value and what it means, for choices and ticks."""
+    low: float = 0.0
+    high: float = 1e6
+    decimals: int = 3
+    suffix: str = ""
+    unset: str = ""
+    """Words for the lowest number if it stands for None, and for an empty text."""
+    tip: str = ""
+    about: str = ""
+    """The line below the editor, if the value has no meaning of its own."""
+    takes_file: bool = False
+    """A name that may be a file instead."""
+    known: Callable[[Document], Sequence[tuple[str, str]]] = functions_of
+    """Names that are offered, each as text and value."""
+    why_grey: Callable[[Document], str] = lambda _: ""
+    """Why the key cannot be edited now; empty if it can."""
+    problem: Callable[[Document], str] = lambda _: ""
+    """What is wrong with the recipe's value; empty if nothing is."""
+
+    def __post_init__(self) -> None:
+        translate_fields(self, "text", "unset", "tip", "about")
+        object.__setattr__(self, "options", tuple((value, tr(meaning)) for value, meaning in self.options))
+
+    @property
+    def name(self) -> str:
+        """``table.key``."""
+        return f"{self.table}.{self.key}"
 
 
 def _uses(plan: Plan, wanted: frozenset[Precision]) -> bool:
     return plan.from_goal or bool(wanted & {plan.default, *(rule.precision for rule in plan.rules)})
 
 
-_NOTHING = ("", "none")
 _INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT})
 _GROUPED = frozenset({Precision.INT4_WEIGHT, Precision.INT8_WEIGHT})
 _STATIC = frozenset({Precision.INT8_STATIC})
 
 
 def _only_for(wanted: frozenset[Precision], words: str) -> Callable[[Document], str]:
-    return lambda document: "" if _uses(document.recipe.plan, wanted) else f"Only for {words}, and the plan has none"
-
-
-def _only_percentile(document: Document) -> str:
-    observer = str(getattr(document.recipe.calibration, "observer", ""))
-    return _only_for(_STATIC, "int8-static")(document) or (
-        "" if observer == "percentile" else "Only for the observer percentile"
+    return lambda document: (
+        "" if _uses(document.recipe.plan, wanted) else tr("Only for {kind}, and the plan has none", kind=tr(words))
     )
 
 
+def _only_percentile(document: Document) -> str:
+    is_one = document.recipe.calibration.observer == "percentile"
+    return _only_for(_STATIC, "int8-static")(document) or ("" if is_one else "Only for the observer percentile")
+
+
 def _no_pruning(document: Document) -> str:
-    method = getattr(getattr(document.recipe, "prune", None), "method", "")
-    return "" if str(method) not in _NOTHING else "Choose a method first"
+    return "Choose a method first" if document.recipe.prune.method is PruneMethod.NONE else ""
 
 
-def _only_pattern(document: Document) -> str:
-    method = getattr(getattr(document.recipe, "prune", None), "method", "")
-    return _no_pruning(document) or ("" if method == "n:m" else "Only for n:m")
+def _only_pruning(method: PruneMethod) -> Callable[[Document], str]:
+    return lambda document: (
+        _no_pruning(document) or ("" if document.recipe.prune.method is method else f"Only for {method}")
+    )
 
 
 def _no_amount(document: Document) -> str:
-    method = getattr(getattr(document.recipe, "prune", None), "method", "")
-    return _no_pruning(document) or ("n:m: the pattern sets the amount" if method == "n:m" else "")
+    is_pattern = document.recipe.prune.method is PruneMethod.N_M
+    return _no_pruning(document) or ("n:m: the pattern sets the amount" if is_pattern else "")
 
 
 def _no_tuning(document: Document) -> str:
-    method = getattr(getattr(document.recipe, "finetune", None), "method", "")
-    return "" if str(method) not in _NOTHING else "Choose a method first"
-
-
-def _only_structured(document: Document) -> str:
-    method = getattr(getattr(document.recipe, "prune", None), "method", "")
-    return _no_pruning(document) or ("" if method == "structured" else "Only for structured")
+    return "Choose a method first" if document.recipe.finetune.method is FinetuneMethod.NONE else ""
 
 
 def _no_metric(document: Document) -> str:
@@ -81,7 +144,7 @@ def _no_such_input(name: str, document: Document) -> str:
     if not known or any(one == name or one.startswith(f"{name}.") for one in known):
         return ""
     listed = ", ".join(known[:6]) + (", …" if len(known) > 6 else "")
-    return f"The model has no input '{name}'. It takes {listed}."
+    return tr("The model has no input '{name}'. It takes {listed}.", name=name, listed=listed)
 
 
 def _unknown_input(key: str) -> Callable[[Document], str]:
@@ -115,8 +178,9 @@ def _fixed_batch(document: Document) -> str:
     batch = next((dim for dim in first.dims if dim.index == 0), None)
     if batch is not None and batch.verdict is DimVerdict.DYNAMIC:
         return ""
-    return (
-        f"{first.name} · 0 is not dynamic in this graph. Add an example of another size under Inputs, and trace again."
+    return tr(
+        "{name} · 0 is not dynamic in this graph. Add an example of another size under Inputs, and trace again.",
+        name=first.name,
     )
 
 
@@ -132,7 +196,7 @@ SCHEME_FIELDS: tuple[FieldRow, ...] = (
              why_grey=_only_for(_GROUPED, "weight-only ops"),
              tip="ONNX Runtime allows at most 256; OpenVINO's int8-weight only whole channels",
              options=(("0", "all weights of a channel share a scale"),
-                      *((str(2**n), f"{2**n} weights share a scale") for n in range(4, 9)))),
+                      *((str(2**n), tr("{count} weights share a scale", count=2**n)) for n in range(4, 9)))),
     FieldRow(table="plan", key="rest", text="The rest", kind=_KIND.CHOICE, why_grey=_only_for(_INT8, "8-bit ops"),
              options=(("fp32", "as eager"), ("bf16", "faster where the processor has it"), ("fp16", "likewise")),
              tip="Precision of ops that the target cannot run as planned, such as a softmax"),
@@ -171,12 +235,12 @@ PRUNE_FIELDS: tuple[FieldRow, ...] = (
                       ("n:m", "n of every m weights"), ("structured", "whole channels: smaller layers"))),
     FieldRow(table="prune", key="amount", text="Amount", kind=_KIND.NUMBER, low=0.0, high=0.99, decimals=2,
              why_grey=_no_amount, tip="As a fraction of the weights, or of the channels"),
-    FieldRow(table="prune", key="pattern", text="Pattern", kind=_KIND.CHOICE, why_grey=_only_pattern,
+    FieldRow(table="prune", key="pattern", text="Pattern", kind=_KIND.CHOICE, why_grey=_only_pruning(PruneMethod.N_M),
              options=(("2:4", "2 of 4 stay"), ("1:4", "1 of 4 stays"), ("4:8", "4 of 8 stay"))),
     FieldRow(table="prune", key="importance", text="Rank by", kind=_KIND.CHOICE, why_grey=_no_pruning,
              options=(("magnitude", "size"), ("taylor", "size times gradient"))),
     FieldRow(table="prune", key="round_to", text="Multiples of", kind=_KIND.COUNT, low=1, high=256,
-             why_grey=_only_structured, tip="Of the remaining channels"),
+             why_grey=_only_pruning(PruneMethod.STRUCTURED), tip="Of the remaining channels"),
     FieldRow(table="prune", key="ignore", text="Never touch", kind=_KIND.WORDS, unset="module:classifier, …",
              why_grey=_no_pruning, tip="Patterns as in the rules of the plan"),
 )  # fmt: skip
@@ -233,9 +297,3 @@ DECODE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="measure.decode", key="tokens", text="Tokens", kind=_KIND.COUNT, low=2, high=100_000,
              why_grey=_no_token, tip="Number of tokens to decode; 32 to 128 are usual"),
 )  # fmt: skip
-
-FIELD_ROWS = (
-    *SCHEME_FIELDS, *CALIBRATION_FIELDS, *IMPROVE_FIELDS, *SENSITIVITY_FIELDS, *PRUNE_FIELDS, *FINETUNE_FIELDS,
-    *EVALUATE_FIELDS, *MEASURE_FIELDS, *DECODE_FIELDS,
-)  # fmt: skip
-"""All of them."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QGridLayout, QLabel, QWidget
 
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.small import fill_combo, quiet
 from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
@@ -17,7 +20,6 @@ class GoalForm(QWidget):
     """A box and a number per bound."""
 
     def __init__(self, session: Session) -> None:
-        """Build a line per row of `BOUNDS`."""
         super().__init__()
         self._session = session
         self.checks: dict[str, QCheckBox] = {}
@@ -26,7 +28,7 @@ class GoalForm(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(0, 1)
         for at, bound in enumerate(BOUNDS):
-            check, number = QCheckBox(bound.text), DecimalBox()
+            check, number = QCheckBox(bound.text), DecimalBox(keyboardTracking=False, minimumWidth=112)
             check.setToolTip(bound.tip)
             check.toggled.connect(lambda on, row=bound: self._toggle(row, on))
             number.setRange(bound.low, bound.high)
@@ -34,16 +36,12 @@ class GoalForm(QWidget):
             number.setSuffix(bound.suffix)
             number.setSingleStep(10 ** -min(1, bound.decimals))
             number.setAccessibleName(bound.text)
-            number.setKeyboardTracking(False)
             number.valueChanged.connect(lambda value, row=bound: self._set(row, value))
-            number.setMinimumWidth(112)
             grid.addWidget(check, at, 0)
             grid.addWidget(number, at, 1)
             self.checks[bound.field], self.numbers[bound.field] = check, number
-        self.objective = ComboBox()
-        self.objective.setAccessibleName("Optimise")
-        self.objective.activated.connect(lambda _: self._choose_objective())
-        grid.addWidget(QLabel("Among these, optimise"), len(BOUNDS), 0)
+        self.objective = ComboBox(tr("Optimise"), chosen=self._choose_objective)
+        grid.addWidget(QLabel(tr("Among these, optimise")), len(BOUNDS), 0)
         grid.addWidget(self.objective, len(BOUNDS), 1)
 
     def update_from(self, document: Document) -> None:
@@ -60,14 +58,14 @@ class GoalForm(QWidget):
         fill_combo(self.objective, [(str(each), str(each)) for each in Objective], str(goal.optimize))
 
     def _toggle(self, bound: BoundRow, is_on: bool) -> None:
-        value = self.numbers[bound.field].value() / bound.scale if is_on else None
-        self._session.choices.set_goal(replace(self._session.document.recipe.goal, **{bound.field: value}))
+        self._change(**{bound.field: self.numbers[bound.field].value() / bound.scale if is_on else None})
 
     def _set(self, bound: BoundRow, value: float) -> None:
         if self.checks[bound.field].isChecked():
-            goal = self._session.document.recipe.goal
-            self._session.choices.set_goal(replace(goal, **{bound.field: value / bound.scale}))
+            self._change(**{bound.field: value / bound.scale})
 
     def _choose_objective(self) -> None:
-        chosen = Objective(self.objective.currentData())
-        self._session.choices.set_goal(replace(self._session.document.recipe.goal, optimize=chosen))
+        self._change(optimize=Objective(self.objective.currentData()))
+
+    def _change(self, **values: Any) -> None:
+        self._session.choices.set_goal(replace(self._session.document.recipe.goal, **values))

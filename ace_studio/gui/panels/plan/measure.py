@@ -3,56 +3,43 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
+from ace_studio.gui.ops.precision_offers import Offer, grey_out
 from ace_studio.gui.panels.plan.field_rows import DECODE_FIELDS, MEASURE_FIELDS
 from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.section import Section
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
-from ace_studio.gui.widgets.small import label, quiet
+from ace_studio.gui.widgets.small import label, quiet, show_words
 from ace_studio.records.messages import EnvironmentReport
 from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
-_DEVICES = (("auto", "CUDA if there is one, else CPU"), ("cpu", "CPU"), ("cuda", "CUDA"))
+_DEVICES = ((tr("CUDA if there is one, else CPU"), "auto"), ("CPU", "cpu"), ("CUDA", "cuda"))
 
 
 class MeasureForm(QWidget):
     """Three lines, then the rows of the recipe's table."""
 
     def __init__(self, session: Session) -> None:
-        """Build them."""
         super().__init__()
         self._session = session
-        self.device = ComboBox()
-        self.device.setAccessibleName("Device")
-        self._device_rows = QStandardItemModel(self)
-        for value, text in _DEVICES:
-            item = QStandardItem(text)
-            item.setData(value, int(Qt.ItemDataRole.UserRole))
-            self._device_rows.appendRow(item)
-        self.device.setModel(self._device_rows)
-        self.device.activated.connect(lambda at: self._set(device=self.device.itemData(at)))
+        self.device = ComboBox(tr("Device"), _DEVICES, chosen=lambda: self._set(device=self.device.currentData()))
         self._device_note = label("", "dim")
-        self.threads = WholeBox()
-        self.threads.setRange(0, 512)
-        self.threads.setSpecialValueText("all")
-        self.threads.setAccessibleName("Threads; 0 is all")
-        self.threads.setKeyboardTracking(False)
+        self.threads = WholeBox(
+            0, 512, specialValueText="all", accessibleName=tr("Threads; 0 is all"), keyboardTracking=False
+        )
         self.threads.valueChanged.connect(lambda value: self._set(threads=value or "all"))
-        self.rounds = WholeBox()
-        self.rounds.setRange(3, 100_000)
-        self.rounds.setAccessibleName("Rounds")
-        self.rounds.setToolTip("How often each target is called, in turn with the baseline")
+        self.rounds = WholeBox(3, 100_000, accessibleName=tr("Rounds"))
+        self.rounds.setToolTip(tr("How often each target is called, in turn with the baseline"))
         self.rounds.setKeyboardTracking(False)
         self.rounds.valueChanged.connect(lambda value: self._set(rounds=value))
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(1, 1)
-        lines = (("Device", self.device), ("Threads", self.threads), ("Rounds", self.rounds))
+        lines = ((tr("Device"), self.device), (tr("Threads"), self.threads), (tr("Rounds"), self.rounds))
         for at, (text, control) in enumerate(lines):
             name = QLabel(text)
             name.setBuddy(control)
@@ -74,14 +61,11 @@ class MeasureForm(QWidget):
             self.threads.setValue(0 if measure.threads == "all" else int(measure.threads))
             self.rounds.setValue(measure.rounds)
         reason = _no_cuda(document.environment)
-        item = self._device_rows.item(2)
-        item.setEnabled(not reason)
-        item.setToolTip(reason)
-        self._device_note.setText(f"CUDA: {reason}" if reason else "")
-        self._device_note.setVisible(bool(reason))
+        grey_out(self.device, {"cuda": Offer(is_possible=not reason, why_not={"": reason})})
+        show_words(self._device_note, f"CUDA: {reason}" if reason else "")
         self.more.update_from(document)
         self.decode.update_from(document)
-        self.decode_part.say(summary_of(DECODE_FIELDS, document) or "not a decoder step")
+        self.decode_part.say(summary_of(DECODE_FIELDS, document) or tr("not a decoder step"))
 
     def _set(self, **values: object) -> None:
         measure: MeasureChoice = replace(self._session.document.recipe.measure, **values)
@@ -104,4 +88,4 @@ def _no_cuda(environment: EnvironmentReport | None) -> str:
     found = [device for device in environment.devices if device.name.startswith("cuda")]
     if any(device.available for device in found):
         return ""
-    return found[0].reason if found else "torch sees no CUDA device here"
+    return found[0].reason if found else tr("torch sees no CUDA device here")

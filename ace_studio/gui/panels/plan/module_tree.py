@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import takewhile
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.ops.facts import op_facts, texts_by_row
+from ace_studio.gui.ops.facts import ancestors, modules_inside, op_facts, texts_by_row
 from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
 from ace_studio.gui.panels.plan.op_note import OpNote
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import column, label, quiet, row
+from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.small import label, offer_menu, quiet, short_lived_menu, show_words, tip_text
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
@@ -37,7 +39,6 @@ class ModuleTree(QWidget):
     """A ticked row is compressed. A module with some compressed ops has a dash."""
 
     def __init__(self, session: Session) -> None:
-        """Start empty."""
         super().__init__()
         self._session = session
         self._graph: GraphTable | None = None
@@ -56,21 +57,17 @@ class ModuleTree(QWidget):
         self._inmost_first: list[str] = []
         """Modules with ops, those that are in others before these."""
         self.tree = self._make_tree()
-        self.ticks = ComboBox()
-        self.ticks.setAccessibleName("Precision of modules that are ticked")
-        for each in Precision:
-            if each is not Precision.FP32:
-                self.ticks.addItem(str(each), str(each))
+        low = [(str(each), str(each)) for each in Precision if each is not Precision.FP32]
+        self.ticks = ComboBox(tr("Precision of modules that are ticked"), low)
         self.ticks.setCurrentIndex(self.ticks.findData(str(Precision.INT8_STATIC)))
         self._note = label("", "dim")
-        self._line = QWidget()
-        self._line.setLayout(row(label("Tick means", "dim", wrap=False), self.ticks, None, gap=6))
+        self._line = box(row(label(tr("Tick means"), "dim", wrap=False), self.ticks, None, gap=6))
         self.about_ops = OpNote()
         self.setLayout(column(self._note, self.tree, self.about_ops, self._line, gap=6))
 
     def _make_tree(self) -> QTreeWidget:
         tree = QTreeWidget()
-        tree.setAccessibleName("Modules: what is ticked is compressed")
+        tree.setAccessibleName(tr("Modules: what is ticked is compressed"))
         tree.setHeaderLabels(["compress", "precision"])
         tree.setUniformRowHeights(True)
         tree.setIndentation(14)
@@ -80,10 +77,10 @@ class ModuleTree(QWidget):
         tree.setExpandsOnDoubleClick(False)
         cells = PrecisionCells(
             tree,
-            name="Precision of the module",
+            name=tr("Precision of the module"),
             offers=lambda index: self._offers_of(self._item_at(index)),
             choose=self._choose,
-            can_clear="as the plan says",
+            can_clear=tr("as the plan says"),
         )
         tree.setItemDelegateForColumn(_NAME, NoEditor(tree))
         tree.setItemDelegateForColumn(_PRECISION, cells)
@@ -96,8 +93,7 @@ class ModuleTree(QWidget):
         tree.itemExpanded.connect(self._opened)
         tree.currentItemChanged.connect(lambda item, _: self._went_to(item))
         tree.itemCollapsed.connect(lambda _: self._fit_height())
-        tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        tree.customContextMenuRequested.connect(self._open_menu)
+        offer_menu(tree, self._menu)
         return tree
 
     def update_from(self, document: Document, offers: Mapping[str, Offer]) -> None:
@@ -118,8 +114,7 @@ class ModuleTree(QWidget):
             self._shown = facts
             with quiet(self.tree):
                 self._show(graph, facts.planned, can_tick=is_open)
-        self._note.setText(_note(document))
-        self._note.setVisible(bool(self._note.text()))
+        show_words(self._note, _note(document))
         self.show_selection(document)
 
     def show_selection(self, document: Document) -> None:
@@ -142,12 +137,9 @@ class ModuleTree(QWidget):
         self._types = dict(zip(graph.module_paths, graph.module_types, strict=True))
         used: set[str] = set()
         for path in self._rows_of:
-            used.update(takewhile(lambda above: above not in used, _chain(path)))
+            used.update(takewhile(lambda above: above not in used, ancestors(path)))
         self._inmost_first = sorted(used - {""}, key=lambda path: -path.count("."))
-        for path in graph.module_paths:
-            if path in used:
-                parent = path.rpartition(".")[0]
-                self._inside.setdefault(parent if parent in self._types else "", []).append(path)
+        self._inside = modules_inside(graph.module_paths, shown=used)
         root = self._items[""] = self._item("", graph.name or "model", "")
         self.tree.addTopLevelItem(root)
         root.setExpanded(True)
@@ -180,11 +172,11 @@ class ModuleTree(QWidget):
                 op_id = graph.op_id[at]
                 made = self._op_items[op_id] = self._item(path, op_id, "")
                 made.setData(_NAME, _OP, op_id)
-                made.setToolTip(_NAME, graph.op[at])
+                made.setToolTip(_NAME, tip_text(graph.op[at]))
                 item.addChild(made)
             if rows[_OPS_AT_ONCE:]:
                 self._unlisted[path] = rows[_OPS_AT_ONCE:]
-                more = QTreeWidgetItem([f"… {plural(len(rows) - _OPS_AT_ONCE, 'more op')}", ""])
+                more = QTreeWidgetItem([f"… {plural(len(rows) - _OPS_AT_ONCE, tr('more op'))}", ""])
                 more.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
                 item.addChild(more)
         return True
@@ -202,7 +194,7 @@ class ModuleTree(QWidget):
     def _item(self, path: str, name: str, kind: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([f"{name}  {kind}".rstrip(), ""])
         item.setData(_NAME, _PATH, path)
-        item.setToolTip(_NAME, path)
+        item.setToolTip(_NAME, tip_text(path))
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable | Qt.ItemFlag.ItemIsEditable)
         return item
 
@@ -272,14 +264,13 @@ class ModuleTree(QWidget):
         with quiet(self.tree):
             self.tree.setCurrentItem(around.child(place) or around)
 
-    def _open_menu(self, place: QPoint) -> None:
+    def _menu(self, place: QPoint) -> QMenu | None:
         item = self.tree.itemAt(place) or self.tree.currentItem()
         if item is None or not item.flags() & Qt.ItemFlag.ItemIsUserCheckable:
-            return
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            return None
+        menu = short_lived_menu(self)
         fill_precisions(menu, self._offers_of(item), self._choice_of(item))
-        menu.popup(self.tree.viewport().mapToGlobal(place))
+        return menu
 
 
 def _mark(item: QTreeWidgetItem, kinds: Collection[str], *, can_tick: bool) -> None:
@@ -294,17 +285,9 @@ def _mark(item: QTreeWidgetItem, kinds: Collection[str], *, can_tick: bool) -> N
     item.setFlags(usual | tick if can_tick else usual)
 
 
-def _chain(path: str) -> Iterator[str]:
-    """The module and all around it, the root last."""
-    yield path
-    while path:
-        path = path.rpartition(".")[0]
-        yield path
-
-
 def _note(document: Document) -> str:
     if document.graph is None:
-        return "Trace the model to choose by module."
+        return tr("Trace the model to choose by module.")
     if document.recipe.plan.from_goal:
-        return "The goal chooses. Choose a precision above to tick modules by hand."
+        return tr("The goal chooses. Choose a precision above to tick modules by hand.")
     return ""

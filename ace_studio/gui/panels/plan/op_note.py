@@ -9,7 +9,9 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 from ace_studio.gui.ops.facts import op_facts
 from ace_studio.gui.ops.precision_offers import Offer, op_offers
-from ace_studio.gui.widgets.small import column, label, set_role
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.widgets.small import label, set_role
 from ace_studio.gui.words.formatting import plural
 from ace_studio.session.document import Document
 
@@ -18,12 +20,10 @@ class OpNote(QWidget):
     """A few lines below the modules; hidden unless a precision is refused for the selected ops."""
 
     def __init__(self) -> None:
-        """Start hidden."""
         super().__init__()
         self.words = label("", "dim")
-        self.why = QToolButton()
+        self.why = QToolButton(autoRaise=True)
         self.why.setCheckable(True)
-        self.why.setAutoRaise(True)
         self.why.setProperty("role", "fold")
         self.why.toggled.connect(lambda _: self._fold())
         self.reasons = label("", "dim")
@@ -38,17 +38,24 @@ class OpNote(QWidget):
         refused = {name: offer for name, offer in offers.items() if offer.words}
         self.setVisible(bool(refused))
         if refused:
-            named = op_ids[0] if len(op_ids) == 1 else plural(len(op_ids), "selected op")
+            named = op_ids[0] if len(op_ids) == 1 else plural(len(op_ids), tr("selected op"))
             possible = ", ".join(name for name, offer in offers.items() if offer.is_possible)
             in_vain = _planned_in_vain(document, offers)
-            self.words.setText(f"{named}: {in_vain}{possible or 'no precision'} can be chosen.")
+            self.words.setText(
+                tr(
+                    "{named}: {in_vain}possible: {precisions}.",
+                    named=named,
+                    in_vain=in_vain,
+                    precisions=possible or tr("no precision"),
+                )
+            )
             set_role(self.words, "warn" if in_vain else "dim")
             self.reasons.setText(reasons_of(refused))
             self._fold()
 
     def _fold(self) -> None:
         is_open = self.why.isChecked()
-        self.why.setText(f"{'▾' if is_open else '▸'}  What the targets refuse, and why")
+        self.why.setText(f"{'▾' if is_open else '▸'}  {tr('What the targets refuse, and why')}")
         self.reasons.setVisible(is_open)
 
 
@@ -58,7 +65,10 @@ def _planned_in_vain(document: Document, offers: dict[str, Offer]) -> str:
     wanted = {planned[op_id] for op_id in document.selection.op_ids if op_id in planned}
     refused = [name for name in sorted(wanted) if name in offers and not offers[name].is_possible]
     return (
-        f"planned at {', '.join(refused)}, which no chosen target supports, so it stays in floating point. "
+        tr(
+            "planned at {names}, which no chosen target supports, so it stays in floating point. ",
+            names=", ".join(refused),
+        )
         if refused
         else ""
     )
@@ -72,10 +82,9 @@ def reasons_of(refused: dict[str, Offer]) -> str:
     parts = []
     for name, offer in sorted(refused.items(), key=lambda pair: pair[1].is_possible):
         targets: dict[str, list[str]] = {}
-        for line in offer.words.splitlines():
-            target, _, why = line.partition(": ")
+        for target, why in offer.why_not.items():
             targets.setdefault(why, []).append(target)
-        head = f"<b>{escape(name)}</b>{': other targets can' if offer.is_possible else ''}"
+        head = f"<b>{escape(name)}</b>{tr(': other targets can') if offer.is_possible else ''}"
         lines = "".join(
             f"<p style='margin:0 0 2px 12px'>{escape(', '.join(names))}: {escape(why)}</p>"
             for why, names in targets.items()

@@ -8,39 +8,35 @@ from functools import partial
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.ops.facts import op_facts
-from ace_studio.gui.panels.plan.field_rows import (
-    CALIBRATION_FIELDS,
-    EVALUATE_FIELDS,
-    FINETUNE_FIELDS,
-    IMPROVE_FIELDS,
-    PRUNE_FIELDS,
-    SENSITIVITY_FIELDS,
-)
+from ace_studio.gui.panels.plan import field_rows
 from ace_studio.gui.panels.plan.goal import GoalForm
 from ace_studio.gui.panels.plan.measure import MeasureForm, measure_words
 from ace_studio.gui.panels.plan.precision import PrecisionForm
 from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.panels.plan.targets import TargetsForm
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import column, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import MARGIN, column, label, rule, scrolling
+from ace_studio.gui.widgets.small import MARGIN, label, rule
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.goal_bounds import goal_words
+from ace_studio.records.by_identity import are_same
 from ace_studio.session.comparison.figures import RecipeChange
 from ace_studio.session.comparison.sides import PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
 _FORMS = {
-    "Calibration": CALIBRATION_FIELDS,
-    "Better rounding": IMPROVE_FIELDS,
-    "Sensitivity": SENSITIVITY_FIELDS,
-    "Accuracy": EVALUATE_FIELDS,
-    "Pruning": PRUNE_FIELDS,
-    "Fine-tuning": FINETUNE_FIELDS,
+    "Calibration": field_rows.CALIBRATION_FIELDS,
+    tr("Better rounding"): field_rows.IMPROVE_FIELDS,
+    "Sensitivity": field_rows.SENSITIVITY_FIELDS,
+    "Accuracy": field_rows.EVALUATE_FIELDS,
+    "Pruning": field_rows.PRUNE_FIELDS,
+    "Fine-tuning": field_rows.FINETUNE_FIELDS,
 }
 """Sections for rarer options, folded at first and made when they are opened."""
 _HELP = {
@@ -48,7 +44,7 @@ _HELP = {
     "Goal": "goals",
     "Targets": "targets",
     "Calibration": "improve#calibration-data",
-    "Better rounding": "improve#improvements",
+    tr("Better rounding"): "improve#improvements",
     "Sensitivity": "goals#which-ops-are-sensitive",
     "Accuracy": "measuring#accuracy",
     "Pruning": "compress-more#pruning",
@@ -65,7 +61,6 @@ class PlanPanel(Panel):
     shows = frozenset({Part.RECIPE, Part.ENVIRONMENT, Part.GRAPH, Part.RUNS, Part.FILE, Part.SELECTION})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build a section per form."""
         super().__init__(session, theme)
         self.precision = PrecisionForm(session)
         self.goal = GoalForm(session)
@@ -87,7 +82,7 @@ class PlanPanel(Panel):
         content.setLayout(layout)
         self.forms_page = scrolling(content)
         self.changes = ColumnsModel(self)
-        self.changes_table = plain_table(self.changes, "Choices that differ")
+        self.changes_table = plain_table(self.changes, tr("Choices that differ"))
         self.changes_table.hide()
         self._changed = label("", "dim")
         self._changed.setContentsMargins(MARGIN, MARGIN, MARGIN, 0)
@@ -110,9 +105,9 @@ class PlanPanel(Panel):
     def update_from(self, document: Document) -> None:
         """Show the choices, or those that differ. A change of the selection alone is cheap."""
         found = document.comparison
-        for each, is_on in ((self.forms_page, found is None), (self.changes_table, found is not None)):
-            each.setVisible(is_on)
-        self._changed.setVisible(found is not None)
+        self.forms_page.setVisible(found is None)
+        for each in (self.changes_table, self._changed):
+            each.setVisible(found is not None)
         if found is not None:
             self._show_changes(found)
             return
@@ -120,7 +115,7 @@ class PlanPanel(Panel):
             document.recipe, document.environment, document.graph, document.capture, document.refusals, document.file,
             document.folder, op_facts(document),
         )  # fmt: skip
-        is_same = len(self._shown) == len(wanted) and all(a is b for a, b in zip(self._shown, wanted, strict=True))
+        is_same = are_same(self._shown, wanted)
         self._shown = wanted
         if is_same:
             self.precision.modules.show_selection(document)
@@ -132,8 +127,12 @@ class PlanPanel(Panel):
             self._shown = (found,)
             self.changes.set_columns(_choice_columns(found.changes))
             has_both = all(side.recipe for side in found.sides)
-            words = f"A and B differ in {plural(len(found.changes), 'choice')}" if found.changes else "The same choices"
-            self._changed.setText(words if has_both else "Only one side has choices")
+            words = (
+                tr("A and B differ in {choices}", choices=plural(len(found.changes), "choice"))
+                if found.changes
+                else tr("The same choices")
+            )
+            self._changed.setText(words if has_both else tr("Only one side has choices"))
             for at, width in enumerate((130, 90, 90)):
                 self.changes_table.setColumnWidth(at, width)
 
@@ -143,7 +142,7 @@ class PlanPanel(Panel):
             update(document)
         plan = document.recipe.plan
         words = {
-            "Precision": "found from the goal" if plan.from_goal else str(plan.default),
+            "Precision": tr("found from the goal") if plan.from_goal else str(plan.default),
             "Goal": goal_words(document.recipe.goal),
             "Targets": ", ".join(document.recipe.targets.names),
             "Measuring": measure_words(document),
@@ -154,7 +153,6 @@ class PlanPanel(Panel):
 
 
 def _choice_columns(changes: Sequence[RecipeChange]) -> list[Column]:
-    """A row per choice that differs."""
     return [
         Column(title="choice", values=[one.name for one in changes]),
         Column(title="A", values=[one.first for one in changes], tips=lambda at: changes[at].first),

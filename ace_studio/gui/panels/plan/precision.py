@@ -9,24 +9,28 @@ from ace_studio.gui.panels.plan.field_rows import SCHEME_FIELDS
 from ace_studio.gui.panels.plan.module_tree import ModuleTree
 from ace_studio.gui.panels.plan.record_form import RecordForm
 from ace_studio.gui.panels.plan.rule_list import RuleList
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import column, fill_combo, label, set_role
+from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.widgets.small import fill_combo, label, set_role, show_words
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 FROM_GOAL = "from-goal"
-NO_GOAL = "No goal is set below, so a run would compress nothing. Choose a precision here, or tick a bound of the goal."
+NO_GOAL = tr(
+    "No goal is set below, so a run would compress nothing. Choose a precision here, or tick a bound of the goal."
+)
 _ABOUT: dict[str, str] = {
-    FROM_GOAL: "The goal below chooses the precision of every op when it runs.",
-    "fp32": "The reference: nothing is compressed.",
-    "fp16": "Half precision; overflows at 65504.",
-    "bf16": "The range of fp32 with 7 bits of mantissa.",
-    "int8-static": "8-bit weights and activations; ranges from calibration inputs.",
-    "int8-dynamic": "8-bit weights and activations; ranges found at every call.",
-    "int8-weight": "8-bit weights, float arithmetic.",
-    "int4-weight": "4-bit weights in groups, float arithmetic.",
-    "fp8": "8-bit floats, on devices that have them.",
+    FROM_GOAL: tr("The goal below chooses the precision of every op when it runs."),
+    "fp32": tr("The reference: nothing is compressed."),
+    "fp16": tr("Half precision; overflows at 65504."),
+    "bf16": tr("The range of fp32 with 7 bits of mantissa."),
+    "int8-static": tr("8-bit weights and activations; ranges from calibration inputs."),
+    "int8-dynamic": tr("8-bit weights and activations; ranges found at every call."),
+    "int8-weight": tr("8-bit weights, float arithmetic."),
+    "int4-weight": tr("4-bit weights in groups, float arithmetic."),
+    "fp8": tr("8-bit floats, on devices that have them."),
 }
 
 
@@ -34,12 +38,9 @@ class PrecisionForm(QWidget):
     """A choice for all ops, ticks on modules, and a table of rules; later rules win."""
 
     def __init__(self, session: Session) -> None:
-        """Build it."""
         super().__init__()
         self._session = session
-        self.default = ComboBox()
-        self.default.setAccessibleName("Precision of every op that no rule names")
-        self.default.activated.connect(lambda _: self._choose_default())
+        self.default = ComboBox(tr("Precision of every op that no rule names"), chosen=self._choose_default)
         self._about = label("", "dim")
         self._refused = label("", "warn")
         self.modules = ModuleTree(session)
@@ -53,16 +54,14 @@ class PrecisionForm(QWidget):
         """Show default, modules and rules."""
         plan = document.recipe.plan
         offers = precision_offers(document)
-        options = [("found from the goal", FROM_GOAL), *((str(each), str(each)) for each in Precision)]
+        options = [(tr("found from the goal"), FROM_GOAL), *((str(each), str(each)) for each in Precision)]
         chosen = FROM_GOAL if plan.from_goal else str(plan.default)
         fill_combo(self.default, options, chosen)
         grey_out(self.default, offers)
         has_nothing_to_do = plan.from_goal and not document.recipe.goal.has_bound
         self._about.setText(NO_GOAL if has_nothing_to_do else _ABOUT.get(chosen, ""))
         set_role(self._about, "warn" if has_nothing_to_do else "dim")
-        refused = warning_for(offers, chosen, document)
-        self._refused.setText(refused)
-        self._refused.setVisible(bool(refused))
+        show_words(self._refused, warning_for(offers, chosen, document))
         self.modules.update_from(document, offers)
         self.rules.update_from(document, offers)
         self.scheme.update_from(document)

@@ -12,8 +12,9 @@ import msgspec
 from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QWidget
 
 from ace_studio.gui.panels.plan.editors import EDITORS, Editor
-from ace_studio.gui.panels.plan.field_row import FieldRow
-from ace_studio.gui.widgets.small import GAP, label, set_role
+from ace_studio.gui.panels.plan.field_rows import FieldRow
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.small import GAP, label, set_role, show_words
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.choices import table_of
 from ace_studio.session.document import Document
@@ -52,7 +53,7 @@ def summary_of(fields: Iterable[FieldRow], document: Document) -> str:
 
 def _in_words(field: FieldRow, value: object) -> str:
     if isinstance(value, bool):
-        return field.text if value else f"no {field.text.lower()}"
+        return field.text if value else tr("{name}: no", name=field.text)
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {output}" for name, output in value.items())
     return ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value}{field.suffix}"
@@ -71,7 +72,6 @@ class RecordForm(QWidget):
     """Rows of one or more tables of the recipe. Keys that recipes do not have are left out."""
 
     def __init__(self, session: Session, fields: Iterable[FieldRow]) -> None:
-        """Build an editor per row."""
         super().__init__()
         self._session = session
         self.fields = tuple(field for field in fields if is_in_recipe(field))
@@ -111,7 +111,7 @@ class RecordForm(QWidget):
         above = ""
         for field in self.fields:
             widget, made = self.editors[field.name], self._made[field.name]
-            why = field.why_grey(document)
+            why = tr(field.why_grey(document))
             made.show(value_of(field, document.recipe), document)
             for part in (widget, self._names[field.name]):
                 part.setEnabled(not why)
@@ -126,11 +126,10 @@ class RecordForm(QWidget):
         if not is_grey:
             complaint = self._complaints.get(field.name)
             wrong = complaint.words if complaint else ""
-            warning = wrong or field.problem(document)
+            warning = wrong or tr(field.problem(document))
             role = "bad" if wrong else "warn" if warning else "dim"
             words = warning or made.meaning() or field.about
-        note.setText(words)
-        note.setVisible(bool(words))
+        show_words(note, words)
         set_role(note, role)
         self.editors[field.name].setAccessibleDescription(words or field.tip)
 

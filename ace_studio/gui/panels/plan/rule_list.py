@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QLineEdit,
-    QMenu,
-    QTableView,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
 
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
 from ace_studio.gui.panels.plan.choosers import PrecisionCells
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.small import button, column, label, pop_up, row
+from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.small import button, label, offer_menu, on_key, short_lived_menu, show_words, text_field
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
@@ -29,20 +23,20 @@ from ace_studio.session.session import Session
 
 _MATCH, _PRECISION, _COUNT = range(3)
 _TITLES = (
-    ("rule", "module:, op:, type: or id:, and a pattern"),
+    ("rule", tr("module:, op:, type: or id:, and a pattern")),
     ("precision", ""),
-    ("ops", "Ops that the rule decides / ops that it matches"),
+    ("ops", tr("Ops that the rule decides / ops that it matches")),
 )
 _ROWS_SHOWN = 7
 _NO_INDEX = QModelIndex()
 _DISPLAY, _TIP = int(Qt.ItemDataRole.DisplayRole), int(Qt.ItemDataRole.ToolTipRole)
-_AS_PLANNED: tuple[str, object] = ("as the plan says", None)
+_AS_PLANNED: tuple[str, object] = (tr("as the plan says"), None)
 _GRIDS: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
-    "weights": ("Weights of this rule", (_AS_PLANNED, *((str(each), each) for each in WeightGranularity))),
-    "activations": ("Activations of this rule", (_AS_PLANNED, *((str(each), each) for each in ActivationGrid))),
+    "weights": (tr("Weights of this rule"), (_AS_PLANNED, *((str(each), each) for each in WeightGranularity))),
+    "activations": (tr("Activations of this rule"), (_AS_PLANNED, *((str(each), each) for each in ActivationGrid))),
     "group_size": (
-        "Group size of this rule",
-        (_AS_PLANNED, ("whole channels", 0), *((str(2**power), 2**power) for power in range(4, 9))),
+        tr("Group size of this rule"),
+        (_AS_PLANNED, (tr("whole channels"), 0), *((str(2**power), 2**power) for power in range(4, 9))),
     ),
 }
 """Key of a rule -> its submenu."""
@@ -110,69 +104,42 @@ class _Rules(QAbstractTableModel):
         return True
 
 
-class _RuleTable(QTableView):
-    """A table with keys of its own for some rows."""
-
-    def __init__(self, model: _Rules, keys: Mapping[tuple[Qt.Key, Qt.KeyboardModifier], Callable[[], object]]) -> None:
-        super().__init__()
-        self.setModel(model)
-        self._keys = keys
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
-        plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-        act = self._keys.get((Qt.Key(event.key()), plain))
-        if act is None:
-            super().keyPressEvent(event)
-        else:
-            act()
-            event.accept()
-
-
 class RuleList(QWidget):
     """Rules can be added, edited, moved and removed; later ones win."""
 
     def __init__(self, session: Session) -> None:
-        """Build table, buttons and the line for a new rule."""
         super().__init__()
         self._session = session
         self._shown: tuple[object, object] = (None, None)
         self._offers: Mapping[str, Offer] = {}
         self._model = _Rules()
         self.table = self._make_table()
-        self.up = button("↑", lambda: self._move(-1), tip="Earlier: rules below win over it (Alt+Up)")
-        self.down = button("↓", lambda: self._move(1), tip="Later: it wins over the rules above (Alt+Down)")
-        self.remove = button("Remove", self._remove, tip="Remove the rule (Del)")
-        names = {self.up: "Move the rule up", self.down: "Move the rule down", self.remove: "Remove the rule"}
-        for tool, name in names.items():
-            tool.setAccessibleName(name)
-        self.match = QLineEdit()
-        self.match.setPlaceholderText("New rule: module:layer1.*")
-        self.match.setAccessibleName("Pattern of the new rule")
-        self.match.setToolTip("module:layer1.*   op:aten.conv2d.default   type:Linear   id:conv2d_3")
+        self.up = button("↑", lambda: self._move(-1), tip=tr("Earlier: rules below win over it (Alt+Up)"))
+        self.down = button("↓", lambda: self._move(1), tip=tr("Later: it wins over the rules above (Alt+Down)"))
+        self.remove = button(tr("Remove"), self._remove, tip=tr("Remove the rule (Del)"))
+        self.up.setAccessibleName(tr("Move the rule up"))
+        self.down.setAccessibleName(tr("Move the rule down"))
+        self.remove.setAccessibleName(tr("Remove the rule"))
+        self.match = text_field(tr("Pattern of the new rule"), tr("New rule: module:layer1.*"))
+        self.match.setToolTip(tr("module:layer1.*   op:aten.conv2d.default   type:Linear   id:conv2d_3"))
         self.match.returnPressed.connect(self._add)
         self.match.textChanged.connect(lambda _: self._preview())
-        self.precision = ComboBox()
-        self.precision.setAccessibleName("Precision of the new rule")
-        for each in Precision:
-            self.precision.addItem(str(each), str(each))
-        self.add_button = button("Add", self._add, tip="Add the rule at the end, where it wins")
-        self.add_button.setAccessibleName("Add the rule")
+        self.precision = ComboBox(tr("Precision of the new rule"), [(str(each), str(each)) for each in Precision])
+        self.add_button = button(tr("Add"), self._add, tip=tr("Add the rule at the end, where it wins"))
+        self.add_button.setAccessibleName(tr("Add the rule"))
         self.preview = label("", "dim")
-        self._tools = QWidget()
-        self._tools.setLayout(row(self.up, self.down, self.remove, None, gap=6))
+        self._tools = box(row(self.up, self.down, self.remove, None, gap=6))
         new = row(self.precision, self.add_button, None, gap=6)
         self.setLayout(column(self.table, self._tools, self.match, self.preview, new, gap=6))
 
     def _make_table(self) -> QTableView:
-        table = _RuleTable(
-            self._model,
-            {
-                (Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier): lambda: self._move(-1),
-                (Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier): lambda: self._move(1),
-                (Qt.Key.Key_Delete, Qt.KeyboardModifier.NoModifier): self._remove,
-            },
-        )
-        table.setAccessibleName("Rules; later ones win")
+        table = QTableView()
+        table.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        table.setModel(self._model)
+        on_key(table, "Alt+Up", lambda: self._move(-1))
+        on_key(table, "Alt+Down", lambda: self._move(1))
+        on_key(table, "Del", self._remove)
+        table.setAccessibleName(tr("Rules; later ones win"))
         table.setShowGrid(False)
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 10)
@@ -181,7 +148,9 @@ class RuleList(QWidget):
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.setTabKeyNavigation(False)
-        cells = PrecisionCells(table, name="Precision of the rule", offers=lambda _: self._offers, choose=self._choose)
+        cells = PrecisionCells(
+            table, name=tr("Precision of the rule"), offers=lambda _: self._offers, choose=self._choose
+        )
         table.setItemDelegateForColumn(_PRECISION, cells)
         header = table.horizontalHeader()
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
@@ -192,8 +161,7 @@ class RuleList(QWidget):
         header.resizeSection(_COUNT, self.fontMetrics().horizontalAdvance("20000 / 20000") + 12)
         self._model.written.connect(self._written)
         table.selectionModel().currentChanged.connect(lambda *_: self._show_tools())
-        table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        table.customContextMenuRequested.connect(lambda place: pop_up(self.menu(), table, place))
+        offer_menu(table, lambda _: self.menu())
         return table
 
     def update_from(self, document: Document, offers: Mapping[str, Offer]) -> None:
@@ -234,8 +202,7 @@ class RuleList(QWidget):
 
     def menu(self) -> QMenu:
         """The scheme of the current rule: a submenu per quantity, with the present value ticked. It deletes itself."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = short_lived_menu(self)
         at, rules = self._current(), self._rules()
         if 0 <= at < len(rules):
             for key, (title, values) in _GRIDS.items():
@@ -269,8 +236,7 @@ class RuleList(QWidget):
     def _preview(self) -> None:
         """Count the ops that the typed pattern would match."""
         words = self.match.text().strip()
-        self.preview.setText(_preview_words(words, self._session.document.graph) if words else "")
-        self.preview.setVisible(bool(words))
+        show_words(self.preview, _preview_words(words, self._session.document.graph) if words else "")
 
     def _current(self) -> int:
         """The current row; -1 if there is none."""
@@ -282,15 +248,15 @@ class RuleList(QWidget):
 
 def _grid_words(rule: PlanRule) -> str:
     """The scheme that a rule sets besides the precision; the plan sets the rest."""
-    group = "" if rule.group_size is None else f"groups of {rule.group_size or 'a whole channel'}"
+    group = "" if rule.group_size is None else tr("groups of {value}", value=rule.group_size or "a whole channel")
     return ", ".join(str(part) for part in (rule.weights, rule.activations, group) if part)
 
 
 def _count_words(matched: int, decided: int) -> str:
     if not matched:
-        return "No op of this graph matches; check the spelling"
-    return f"Matches {matched} ops and decides {decided}" + (
-        "; later rules win the others" if decided < matched else ""
+        return tr("No op of this graph matches; check the spelling")
+    return tr("Matches {matched} ops and decides {decided}", matched=matched, decided=decided) + (
+        tr("; later rules win the others") if decided < matched else ""
     )
 
 
@@ -299,8 +265,8 @@ def _preview_words(match: str, graph: GraphTable | None) -> str:
     if problem:
         return problem
     if graph is None:
-        return "Trace the model to see what it matches"
+        return tr("Trace the model to see what it matches")
     rows = plan_index(graph).rows_of(match)
     named = ", ".join(graph.op_id[at] for at in rows[:3])
     more = " …" if len(rows) > 3 else ""
-    return f"{plural(len(rows), 'op')}: {named}{more}" if rows else "No op of this graph matches"
+    return f"{plural(len(rows), 'op')}: {named}{more}" if rows else tr("No op of this graph matches")

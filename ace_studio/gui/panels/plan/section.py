@@ -7,7 +7,9 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
-from ace_studio.gui.widgets.small import ElidedLabel, column, row
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.records.errors import AceError
 from ace_studio.session.session import Session
 
@@ -31,18 +33,13 @@ class Section(QWidget):
         self._session, self._name, self._make = session, name, make
         self.content: QWidget | None = None
         kept = session.settings.recall(f"section-{name}")
-        self.head = QToolButton()
+        self.head = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.head.setCheckable(True)
-        self.head.setAutoRaise(True)
         self.head.setProperty("role", "fold")
-        self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.head.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self._words = ""
-        self._summary = ElidedLabel()
-        self._summary.setProperty("role", "dim")
-        line = row(self.head, self._summary, gap=6)
-        line.setStretch(1, 1)
-        self._column = column(line, gap=6)
+        self._summary = ElidedLabel(role="dim")
+        self._column = column(row(self.head, self._summary, gap=6, stretch=1), gap=6)
         self.setLayout(self._column)
         self.head.setChecked(kept if isinstance(kept, bool) else is_open)
         self.head.toggled.connect(self._toggled)
@@ -64,8 +61,8 @@ class Section(QWidget):
 
     def _show(self) -> None:
         is_open = self.head.isChecked()
-        self.head.setText(f"{'▾' if is_open else '▸'}  {self._name}")
-        self.head.setAccessibleName(f"{self._name}, {'open' if is_open else 'folded'}")
+        self.head.setText(f"{'▾' if is_open else '▸'}  {tr(self._name)}")
+        self.head.setAccessibleName(f"{tr(self._name)}, {tr('open') if is_open else tr('folded')}")
         if is_open and self.content is None:
             self.content = self._make()
             self._column.addWidget(self.content)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from ace_studio.gui.ops.precision_offers import AUTO
-from ace_studio.gui.widgets.small import column, label, quiet, set_role
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.widgets.small import label, quiet, set_role, show_words
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
-BY_NAME = "Left out: another target runs the same code and builds faster. Untick the first line to choose it."
+BY_NAME = tr("Left out: another target runs the same code and builds faster. Untick the first line to choose it.")
 """Note on an available target that ``auto`` leaves out."""
 
 
@@ -19,11 +21,10 @@ class TargetsForm(QWidget):
     """A box for ``auto``, and one per target."""
 
     def __init__(self, session: Session) -> None:
-        """Build a line per target."""
         super().__init__()
         self._session = session
-        self.auto = QCheckBox("All available targets that fit the plan")
-        self.auto.toggled.connect(self._choose_auto)
+        self.auto = QCheckBox(tr("All available targets that fit the plan"))
+        self.auto.toggled.connect(lambda _: self._choose())
         self.boxes: dict[str, QCheckBox] = {}
         self._reasons = {name: label("", "dim") for name in TARGET_ROWS}
         layout = column(self.auto, gap=4)
@@ -62,20 +63,13 @@ class TargetsForm(QWidget):
             words, role = f"{precision}: {report.precisions[precision]}", "warn"
         elif report is not None and is_left_out and not report.is_in_auto:
             words = BY_NAME
-        reason.setText(words)
-        reason.setVisible(bool(words))
+        show_words(reason, words)
         set_role(reason, role)
         self.boxes[name].setToolTip(words)
 
-    def _choose_auto(self, is_on: bool) -> None:
-        if is_on:
-            self._session.choices.set_targets((AUTO,))
-        else:
-            self._session.choices.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
-
     def _choose(self) -> None:
-        if not self.auto.isChecked():
-            self._session.choices.set_targets([name for name, box in self.boxes.items() if box.isChecked()])
+        chosen = [name for name, box in self.boxes.items() if box.isChecked()]
+        self._session.choices.set_targets([AUTO] if self.auto.isChecked() else chosen)
 
 
 def _is_taken(name: str, report: TargetReport | None, precision: str) -> bool:

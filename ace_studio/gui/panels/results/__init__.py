@@ -1,5 +1,3 @@
 """The results panel: the targets compared by latency, speed-up, accuracy, fidelity and size."""
 
-from __future__ import annotations
-
 from ace_studio.gui.panels.results.panel import ResultsPanel

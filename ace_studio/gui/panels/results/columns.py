@@ -11,21 +11,23 @@ import numpy as np
 from msgspec.structs import replace
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import (
     NOTHING,
-    RatioText,
-    TimeUnit,
+    Unit,
     bytes_text,
     decibel_text,
     metric_text,
     percent_text,
     plural,
     speedup_text,
+    unclear_words,
 )
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
+from ace_studio.session.comparison.figures import ComparedRow, Difference
 from ace_studio.session.document import Document
-from ace_studio.session.run_stages import run_stages
+from ace_studio.session.run_stages import stage_words
 from ace_studio.session.run_warnings import run_warnings
 
 
@@ -50,7 +52,7 @@ def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: 
     if document.comparison is not None:
         return _compared_rows(document)
     result = document.result
-    stages = run_stages(document)
+    stages = stage_words(document)
     steps = {} if result is None else {step.run: step for step in result.search if step.run is not None}
     rows = [
         ResultRow(
@@ -98,7 +100,8 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
     """The columns, each with its definition and where its figures come from."""
     runs = [row.run for row in rows]
     speedups = [speedup_text(run) for run in runs]
-    unit = TimeUnit.of(run.latency_ms.p50 if run.latency_ms else None for run in runs)
+    shown = [f"{one.text}  {one.interval}" if one.is_clear else one.text for one in speedups]
+    unit = Unit.of(run.latency_ms.p50 if run.latency_ms else None for run in runs)
 
     def dim_lost(at: int) -> str:
         return colours.text_dim if runs[at].status is not RunStatus.OK else ""
@@ -131,12 +134,12 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                tip="The precision of most ops, then what differs: ops at another precision, and better weights"),
         Column(title="status", values=[_status(row) for row in rows], colour=mood, tips=why,
                tip="How the run ended, and how many warnings it has; the tooltip of a cell says which"),
-        Column(title=f"latency, {unit.name}", values=[time and time * unit.per_ms for time in p50],
+        Column(title=f"latency, {unit.name}", values=[time and time * unit.factor for time in p50],
                text=unit.number, is_number=True,
                tip="Median time of one call over the rounds, all runs in turn. Measured in this process"),
         Column(title=f"p10 – p90, {unit.name}", values=spreads, is_number=True, order=_numbers(p90),
                colour=lambda _: colours.text_dim, tip="Four of five rounds lie between these. Same rounds"),
-        Column(title="speed-up (95 %)", values=[_speed(one) for one in speedups], colour=speed_colour,
+        Column(title="speed-up (95 %)", values=shown, colour=speed_colour,
                order=_numbers([run.speedup for run in runs]), tips=lambda at: speedups[at].interval,
                tip="Latency of the original over this one, measured in the same rounds, with the bootstrap interval "
                    "of the median ratio"),
@@ -152,9 +155,12 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
         Column(title="size", values=[run.size_bytes for run in runs], text=bytes_text, is_number=True,
                tip="Bytes of the saved artifact; of the original, of its weights"),
         *_where_known("memory", [run.peak_memory_bytes for run in runs], bytes_text,
-                      "Peak growth of memory in a fresh process that loads and runs the artifact"),
+                      tr("Peak growth of memory in a fresh process that loads and runs the artifact")),
+        *_where_known("call overhead", [run.overhead_us for run in runs],
+                      lambda taken: NOTHING if taken is None else f"{taken:.1f} µs",
+                      tr("Time of one call of result.module beyond that of its runtime alone")),
         *_where_known("tokens/s", [run.tokens_per_s for run in runs], lambda rate: f"{rate:.1f}" if rate else NOTHING,
-                      "Measured by decoding step by step"),
+                      tr("Measured by decoding step by step")),
         Column(title="verified", values=["yes" if run.verified else NOTHING for run in runs],
                tip="Reloaded in a fresh process and compared with the original, also at an unseen size"),
     ]  # fmt: skip
@@ -171,7 +177,7 @@ def _interval(low: float | None, high: float | None, text: Callable[[float], str
     """The 95 % interval in words; empty if it is not known."""
     if low is None or high is None:
         return ""
-    seen = "; around 0: no difference was seen" if low <= 0 <= high and text is percent_text else ""
+    seen = tr("; around 0: no difference was seen") if low <= 0 <= high and text is percent_text else ""
     return f"95 %: {text(low)} – {text(high)}{seen}"
 
 
@@ -195,5 +201,66 @@ def _status(row: ResultRow) -> str:
     return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
 
 
-def _speed(one: RatioText) -> str:
-    return f"{one.text}  {one.interval}" if one.is_clear else one.text
+_BETTER = {"latency": -1, "size": -1, "speed-up": 1}
+"""Whether a ratio above 1 is better (1) or worse (-1); of other figures the window does not know."""
+
+
+def figure_columns(rows: Sequence[ComparedRow], colours: Colours) -> list[Column]:
+    """A row per target and precision: A, B and the change of every figure."""
+    unit = Unit.of(time for each in rows for time in (each.latency.first, each.latency.second))
+    columns = [Column(title="run", values=[each.name for each in rows])]
+    for title, read, text, change, tip in (
+        (f"latency, {unit.name}", lambda each: each.latency, unit.text, _ratio,
+         tr("Median. B over A, with the bootstrap interval of the ratio, widened by what the original changed")),
+        ("speed-up", lambda each: each.speedup, lambda value: NOTHING if value is None else f"{value:.2f}×", _ratio,
+         tr("B over A. Each is over the original in its own run, so that a slower machine matters less")),
+        ("metric", lambda each: each.metric, metric_text, lambda found: _delta(found, ".4f"),
+         tr("B minus A. The interval takes both intervals together")),
+        ("SQNR", lambda each: each.sqnr, decibel_text, lambda found: _delta(found, ".1f"), tr("B minus A, in dB")),
+        ("size", lambda each: each.size, bytes_text, _ratio, "B over A"),
+    ):  # fmt: skip
+        found = [read(each) for each in rows]
+        columns += [
+            Column(title=f"A: {title}", values=[one.first for one in found], text=text, is_number=True),
+            Column(title="B", values=[one.second for one in found], text=text, is_number=True),
+            Column(title="change", values=[change(one) for one in found], tip=tip, tips=_tips(found),
+                   colour=_mood(found, colours, better=_BETTER.get(title.partition(",")[0], 0))),
+        ]  # fmt: skip
+    return columns
+
+
+def _tips(found: Sequence[Difference]) -> Callable[[int], str]:
+    def tip(at: int) -> str:
+        one = found[at]
+        if one.low is None or one.high is None:
+            return tr("No interval is known") if one.change is not None else ""
+        seen = "" if one.is_clear else tr("; within the noise")
+        return f"95 %: {one.low:.3g} – {one.high:.3g}{seen}"
+
+    return tip
+
+
+def _mood(found: Sequence[Difference], colours: Colours, *, better: int) -> Callable[[int], str]:
+    def colour(at: int) -> str:
+        one = found[at]
+        if one.change is None or not one.is_clear:
+            return colours.text_dim
+        if not better:
+            return colours.text
+        return colours.good if (one.change > 1) == (better > 0) else colours.bad
+
+    return colour
+
+
+def _ratio(found: Difference) -> str:
+    if found.change is None:
+        return NOTHING
+    words = f"{found.change:.2f}×"
+    interval = f"  {found.low:.2f} – {found.high:.2f}" if found.low is not None and found.high is not None else ""
+    return f"{words}{interval}{'' if found.is_clear else f', {unclear_words(found)}'}"
+
+
+def _delta(found: Difference, form: str) -> str:
+    if found.change is None:
+        return NOTHING
+    return f"{found.change:+{form}}" if found.is_clear else unclear_words(found)

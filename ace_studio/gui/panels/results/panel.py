@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QFileDialog, QHBoxLayout, QMenu, QStackedWidget, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QHBoxLayout, QMenu
 
 from ace_studio.gui.ops.facts import selected_run
-from ace_studio.gui.panels.results.columns import ResultRow, result_columns, result_rows
-from ace_studio.gui.panels.results.difference_columns import figure_columns
-from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, result_columns, result_rows
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, EmptyState, button, column, label, row, set_role
-from ace_studio.gui.widgets.table_copy import as_csv, as_markdown
+from ace_studio.gui.widgets.small import GAP, button, label, offer_menu, set_role
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import ColumnsModel
-from ace_studio.gui.words.formatting import NOTHING, plural, speedup_text
-from ace_studio.records.errors import Problem
+from ace_studio.gui.words.formatting import NOTHING, plural, sentence, speedup_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.session.comparison.sides import NAMES, PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.generated_code.opening import opening_code
-from ace_studio.session.run_stages import run_stages
+from ace_studio.session.run_stages import stage_words
 from ace_studio.session.run_warnings import job_warnings, run_warnings
 from ace_studio.session.session import Session
 
@@ -39,22 +39,20 @@ _CELL_PADDING = 14
 def _best_words(result: Result) -> str:
     """``the best is openvino int8-static, 7.65×``."""
     if result.chosen is None:
-        return "no run could be chosen"
+        return tr("no run could be chosen")
     run = result.runs[result.chosen]
     speed = speedup_text(run)
-    return f"the best is {run.target} {run.precision}" + (f", {speed.text}" if speed.text != NOTHING else "")
-
-
-def _reason(error: Problem) -> str:
-    """A problem as one paragraph: what, why and what to do, each as a sentence."""
-    parts = [part.strip() for part in (error.what, error.why, error.remedy) if part.strip()]
-    return " ".join(part if part[-1] in ".!?:" else f"{part}." for part in parts)
+    return tr("the best is {target} {precision}", target=run.target, precision=run.precision) + (
+        f", {speed.text}" if speed.text != NOTHING else ""
+    )
 
 
 def _lost_words(runs: Sequence[TargetRun]) -> str:
     """The note on runs without numbers while no run is selected; empty if there are none."""
     lost = sum(run.error is not None for run in runs)
-    return f"{lost} of {len(runs)} runs gave no numbers; select one to see why." if lost else ""
+    return (
+        tr("{lost} of {count} runs gave no numbers; select one to see why.", lost=lost, count=len(runs)) if lost else ""
+    )
 
 
 def _unfinished_words(document: Document) -> str:
@@ -62,7 +60,7 @@ def _unfinished_words(document: Document) -> str:
     activity = document.activity
     if activity.is_working:
         return f"{activity.phase.value}: {activity.detail}" if activity.detail else f"{activity.phase.value} …"
-    return "Cancelled before the end" if document.was_cancelled else "Stopped before the end"
+    return tr("Cancelled before the end") if document.was_cancelled else tr("Stopped before the end")
 
 
 def _is_uncompressed(result: Result) -> bool:
@@ -75,8 +73,12 @@ def _compared_words(found: PinnedPair) -> str:
     """``B against A: 2 of 3 latencies differ; grey is within the noise``."""
     latencies = [row.latency for row in found.rows if row.latency.change is not None]
     clear = sum(each.is_clear for each in latencies)
-    words = f"{clear} of {len(latencies)} latencies differ" if latencies else "no latency was measured in both"
-    return f"B against A: {words}; grey is within the noise"
+    words = (
+        tr("{clear} of {count} latencies differ", clear=clear, count=len(latencies))
+        if latencies
+        else tr("no latency was measured in both")
+    )
+    return tr("B against A: {words}; grey is within the noise", words=words)
 
 
 def _copy(text: str) -> None:
@@ -90,9 +92,7 @@ class ResultsPanel(Panel):
     shows = frozenset({Part.RUNS, Part.SELECTION, Part.ACTIVITY, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Start empty."""
         super().__init__(session, theme)
-        self._shown: tuple[object, ...] = ()
         self._stages: tuple[str, ...] = ()
         self._widths: dict[str, int] = {}
         self._exported: tuple[TargetRun | None, str] = (None, "")
@@ -100,64 +100,51 @@ class ResultsPanel(Panel):
         self._exported_to = ""
         self.model = ColumnsModel(self)
         self.rows: list[ResultRow] = []
-        self.table = plain_table(self.model, "PinnedPair of targets")
-        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.table.customContextMenuRequested.connect(self._open_menu)
+        self.table = plain_table(self.model, tr("Comparison of targets"))
         self.menu = self._build_menu()
+        offer_menu(self.table, lambda _: self.menu)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
-        foot = self._build_foot()
-        content = QWidget()
-        layout = column(gap=0)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(foot)
-        content.setLayout(layout)
-        self._empty = EmptyState("chart")
-        self._empty.tint(theme.colours.text_dim)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(content)
-        self._run_button = button("Run (F6)", session.jobs.run, role="primary")
+        self.show_pages("chart", box(column(self.table, self._build_foot(), gap=0, stretch=0)))
+        self._run_button = button(tr("Run (F6)"), session.jobs.run, role="primary")
         self._empty.say(
-            "No results yet", "Run builds the model for every target and measures them side by side.", self._run_button
+            tr("No results yet"),
+            tr("Run builds the model for every target and measures them side by side."),
+            self._run_button,
         )
-        self.setLayout(column(self._pages))
         self.setFocusProxy(self.table)
 
     def _build_foot(self) -> QHBoxLayout:
         """The line below the table: the verdict and the buttons."""
         self._verdict = label("", wrap=True)
         self._why = label("", "dim")
-        self.export_button = button("Export artifact…", self.export)
-        self.folder_button = button("Open folder", self._open_folder)
-        self.plan_button = button("Go to Plan", lambda: self.panel_wanted.emit("plan"))
-        self.warnings_button = button("Show warnings", lambda: self.panel_wanted.emit("problems"))
-        self.more_button = button("More", lambda: None)
+        self.export_button = button(tr("Export artifact…"), self.export)
+        self.folder_button = button(tr("Open folder"), lambda: self.open_outside(self.session.document.output))
+        self.plan_button = button(tr("Go to Plan"), lambda: self.panel_wanted.emit("plan"))
+        self.warnings_button = button(tr("Show warnings"), lambda: self.panel_wanted.emit("problems"))
+        self.more_button = button(tr("More"), lambda: None)
         self.more_button.setMenu(self.menu)
-        foot = row(
+        return row(
             column(self._verdict, self._why, gap=2), self.plan_button, self.warnings_button, self.more_button,
-            self.folder_button, self.export_button,
+            self.folder_button, self.export_button, margin=(GAP, 6, GAP, 6), stretch=0,
         )  # fmt: skip
-        foot.setContentsMargins(GAP, 6, GAP, 6)
-        foot.setStretch(0, 1)
-        return foot
 
     def _build_menu(self) -> QMenu:
         """What can be done with the table and its selected run; the context menu is the same."""
-        menu = QMenu(self)
-        menu.setToolTipsVisible(True)
-        self.export_action = menu.addAction("Export artifact…", self.export)
-        self.code_action = menu.addAction("Copy the code that opens it", self._copy_code)
-        self.code_action.setToolTip("Python with every option that the artifact needs to compute as measured")
+        menu = QMenu(self, toolTipsVisible=True)
+        self.export_action = menu.addAction(tr("Export artifact…"), self.export)
+        self.code_action = menu.addAction(tr("Copy the code that opens it"), self._copy_code)
+        self.code_action.setToolTip(tr("Python with every option that the artifact needs to compute as measured"))
         self.pin_actions = [
-            menu.addAction(f"Pin this row as {name}", partial(self._pin, side)) for side, name in enumerate(NAMES)
+            menu.addAction(tr("Pin this row as {name}", name=name), partial(self._pin, side))
+            for side, name in enumerate(NAMES)
         ]
         menu.addSeparator()
-        menu.addAction("Copy the table as Markdown", lambda: _copy(as_markdown(self.model)))
-        menu.addAction("Copy the table as CSV", lambda: _copy(as_csv(self.model)))
+        menu.addAction(tr("Copy the table as Markdown"), lambda: _copy(as_markdown(self.model)))
+        menu.addAction(tr("Copy the table as CSV"), lambda: _copy(as_csv(self.model)))
         menu.addSeparator()
-        self.group_action = self._switch(menu, "Group by target")
-        self.dropped_action = self._switch(menu, "Hide dropped runs")
-        self.dropped_action.setToolTip("Runs that were built, and lost against a better one")
+        self.group_action = self._switch(menu, tr("Group by target"))
+        self.dropped_action = self._switch(menu, tr("Hide dropped runs"))
+        self.dropped_action.setToolTip(tr("Runs that were built, and lost against a better one"))
         return menu
 
     def _switch(self, menu: QMenu, text: str) -> QAction:
@@ -168,18 +155,16 @@ class ResultsPanel(Panel):
         action.toggled.connect(lambda _: self.restyle(self.colours))
         return action
 
-    def _open_menu(self, place: QPoint) -> None:
-        self.menu.popup(self.table.viewport().mapToGlobal(place))
-
     def update_from(self, document: Document) -> None:
         """Show the runs."""
         self._run_button.setEnabled(not document.activity.is_working and not document.needs_trust)
         self._pages.setCurrentIndex(1 if document.runs or document.baseline else 0)
-        wanted = (document.runs, document.baseline, document.result, document.capture, document.comparison)
-        stages = run_stages(document)
-        is_other = stages != self._stages or not self._shown
-        if is_other or any(old is not new for old, new in zip(self._shown, wanted, strict=False)):
-            self._shown, self._stages = wanted, stages
+        is_other = self.has_changed(
+            document.runs, document.baseline, document.result, document.capture, document.comparison
+        )
+        stages = stage_words(document)
+        if is_other or stages != self._stages:
+            self._stages = stages
             self.rows = result_rows(
                 document, is_grouped=self.group_action.isChecked(), hides_dropped=self.dropped_action.isChecked()
             )
@@ -209,13 +194,6 @@ class ResultsPanel(Panel):
             self.table.setColumnWidth(at, max(needed, self._widths.get(each.title, 0)))
             self._widths[each.title] = self.table.columnWidth(at)
 
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        self._empty.tint(colours.text_dim)
-        self._shown = ()
-        if self.isVisible():
-            self.update_from(self.session.document)
-
     def _show_words(self, document: Document) -> None:
         result, run = document.result, selected_run(document)
         if document.comparison is not None:
@@ -223,11 +201,11 @@ class ResultsPanel(Panel):
         elif result is None:
             words, role = _unfinished_words(document), "dim"
         elif _is_uncompressed(result):
-            words, role = "Nothing was compressed: choose a precision or a goal first", "warn"
+            words, role = tr("Nothing was compressed: choose a precision or a goal first"), "warn"
         elif result.goal_met is None:
             words, role = f"No goal was set; {_best_words(result)}", "dim"
         elif result.goal_met:
-            words, role = f"The goal is met: {_best_words(result)}", "good"
+            words, role = tr("The goal is met: {best_words}", best_words=_best_words(result)), "good"
         else:
             words, role = f"Nothing met the goal; {_best_words(result)}", "warn"
         warned = len(job_warnings(document))
@@ -240,8 +218,8 @@ class ResultsPanel(Panel):
         warnings = " ".join(f"{warning.what}." for warning in run_warnings(document, run)) if run else ""
         lost = _lost_words(document.runs) if document.selection.run is None else ""
         exported = self._exported[1] if self._exported[0] is run and run is not None else ""
-        said = exported or (_reason(error) if error else " ".join(part for part in (warnings, lost) if part))
-        self._why.setText(said)
+        parts = map(sentence, (error.what, error.why, error.remedy)) if error else (warnings, lost)
+        self._why.setText(exported or " ".join(part for part in parts if part))
         set_role(self._why, "good" if exported else "dim")
         self._why.setVisible(bool(self._why.text()))
         for each in (self.export_button, self.export_action, self.code_action):
@@ -277,12 +255,12 @@ class ResultsPanel(Panel):
             return
         index = document.runs.index(run)
         suggestion = str(Path(document.folder) / Path(run.artifact).name)
-        path, _ = QFileDialog.getSaveFileName(self, "Export the artifact", suggestion)
+        path, _ = QFileDialog.getSaveFileName(self, tr("Export the artifact"), suggestion)
         written = self.session.files.export_artifact(index, path) if path else ()
         if written:
             files = f"{plural(len(written), 'file')}, " if len(written) > 1 else ""
             needed = " ".join(f"{one.what}." for one in run_warnings(document, run) if one.code == "artifact-options")
-            said = f"Exported to {path} ({files}checksums beside it)"
+            said = tr("Exported to {path} ({files}checksums beside it)", path=path, files=files)
             self._exported = run, f"{said}. {needed}" if needed else said
             self._exported_to = path
             self._show_words(self.session.document)
@@ -300,7 +278,33 @@ class ResultsPanel(Panel):
             path = self._exported_to if self._exported[0] is run else str(Path(document.output) / run.artifact)
             threads = document.ran_with.measure.threads if document.ran_with else 1
             threads = threads if isinstance(threads, int) else os.cpu_count() or 1
-            _copy(opening_code(run, path, warnings=run_warnings(document, run), threads=threads))
+            inputs = document.capture.inputs if document.capture else ()
+            warnings = run_warnings(document, run)
+            _copy(opening_code(run, path, warnings=warnings, threads=threads, inputs=inputs))
 
-    def _open_folder(self) -> None:
-        self.open_outside(self.session.document.output)
+
+def cells_of(model: ColumnsModel) -> list[list[str]]:
+    """The header and the visible rows, as shown."""
+    header = [column.title for column in model.columns]
+    shown = range(model.rowCount())
+    return [header, *([str(model.index(at, place).data() or "") for place in range(len(header))] for at in shown)]
+
+
+def as_markdown(model: ColumnsModel) -> str:
+    """The visible rows as a Markdown table, numbers to the right."""
+    lines = [[cell.replace("|", "\\|") for cell in row] for row in cells_of(model)]
+    lines.insert(1, ["---:" if column.is_number else "---" for column in model.columns])
+    return "".join(f"| {' | '.join(row)} |\n" for row in lines)
+
+
+def as_csv(model: ColumnsModel) -> str:
+    """The visible rows as CSV, as shown but numbers in full and without units; nothing is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column.title for column in model.columns)
+    for at in range(model.rowCount()):
+        row = model.source_row(at)
+        values = ((column, column.values[row]) for column in model.columns)
+        writer.writerow(("" if value is None else value) if column.is_number else column.text(value)
+                        for column, value in values)  # fmt: skip
+    return text.getvalue()

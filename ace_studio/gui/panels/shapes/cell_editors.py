@@ -19,6 +19,7 @@ from ace_studio.gui.panels.shapes.rows import INPUT_DTYPES, VALUE_SOURCES, Colum
 from ace_studio.gui.panels.shapes.table_model import CHIP, ShapesModel
 from ace_studio.gui.panels.shapes.verdicts import Chip
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import set_role
@@ -52,14 +53,13 @@ class CellDelegate(QStyledItemDelegate):
         model = index.model()
         kind = model.columns[index.column()].kind if isinstance(model, ShapesModel) else ColumnKind.DIM
         if kind is ColumnKind.DIM:
-            line = QLineEdit(parent)
-            line.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            line.setAccessibleName("Size")
+            line = QLineEdit(parent, alignment=Qt.AlignmentFlag.AlignCenter)
+            line.setAccessibleName(tr("Size"))
             line.textChanged.connect(lambda text: self._judge(line, index, text))
             return line
-        combo = ComboBox(parent)
+        combo = ComboBox(parent=parent)
         is_type = kind is ColumnKind.DTYPE
-        combo.setAccessibleName("Element type" if is_type else "Where the values come from")
+        combo.setAccessibleName(tr("Element type") if is_type else tr("Where the values come from"))
         line = QLineEdit()
         offers = model.offers.get(model.columns[index.column()].input, ()) if isinstance(model, ShapesModel) else ()
         for name, tip in [(one, "") for one in INPUT_DTYPES] if is_type else (*offers, *VALUE_SOURCES):

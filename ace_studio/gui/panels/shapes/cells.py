@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QKeySequence
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QTableView
 
 from ace_studio.gui.panels.shapes.cell_editors import CellDelegate
-from ace_studio.gui.panels.shapes.header import GroupHeader
 from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn, cell_text, with_cells
 from ace_studio.gui.panels.shapes.table_model import ShapesModel
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.tensors import DimChoice, InputFinding
@@ -35,16 +36,15 @@ class ShapeTable(QTableView):
     """Name of a dimension (``x.0``) whose chip was clicked or chosen with Enter."""
 
     def __init__(self, theme: Theme) -> None:
-        """Start empty."""
-        super().__init__()
+        super().__init__(wordWrap=False)
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self._model = ShapesModel(self)
         self._chips = CellDelegate(theme, self)
         self.setModel(self._model)
         self.setItemDelegate(self._chips)
-        self.setAccessibleName("Examples and verdicts")
+        self.setAccessibleName(tr("Examples and verdicts"))
         self.setSelectionMode(QAbstractItemView.SelectionMode.ContiguousSelection)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         self.groups = GroupHeader(self._model, theme, self)
         self.groups.folded.connect(self.fold)
@@ -126,17 +126,6 @@ class ShapeTable(QTableView):
         """Groups that are one column."""
         return self._model.folded
 
-    def fault_text(self, row: int, name: str) -> str:
-        """Why the cell of a dimension is red; empty if it is not."""
-        column = next((one for one in self.columns if one.name == name), None)
-        return self._model.fault_of(row, column) if column is not None else ""
-
-    def chip_text(self, name: str) -> str:
-        """The text of a dimension's chip; empty if there is none."""
-        found = (chip for column, chip in zip(self.columns, self._model.chips, strict=True) if column.name == name)
-        chip = next(found, None)
-        return chip.text if chip else ""
-
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
         """Enter or Space on a verdict cycles it."""
         index = self.currentIndex()
@@ -170,3 +159,76 @@ class ShapeTable(QTableView):
         column = self._model.columns[index.column()]
         if self._model.is_verdict(index.row()) and column.kind is ColumnKind.DIM:
             self.verdict_clicked.emit(column.name)
+
+
+_PADDING = 6
+
+
+class GroupHeader(QHeaderView):
+    """Two lines; a click on a group folds it into one column."""
+
+    folded = Signal(str)
+    """Name of the group that was clicked."""
+
+    def __init__(self, model: ShapesModel, theme: Theme, parent: QTableView) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent, minimumSectionSize=72, highlightSections=False)
+        self._model = model
+        self._theme = theme
+        self.kinds: Mapping[str, str] = {}
+        """Group -> what it is passed as, where the name does not say it."""
+        self.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+
+    def sizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        """One line more than a plain header."""
+        size = super().sizeHint()
+        return QSize(size.width(), size.height() + self._line)
+
+    @property
+    def _line(self) -> int:
+        return self.fontMetrics().height() + _PADDING
+
+    def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:  # noqa: N802 - Qt's name
+        """Paint the title of a column in the lower line."""
+        super().paintSection(painter, rect.adjusted(0, self._line, 0, 0), section)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
+        """Paint the columns, then the groups above them."""
+        super().paintEvent(event)
+        colours = self._theme.colours
+        painter = QPainter(self.viewport())
+        painter.fillRect(0, 0, self.viewport().width(), self._line, QColor(colours.raised))
+        for group, place in self.group_places():
+            painter.setPen(QColor(colours.border))
+            painter.drawLine(place.topRight(), place.bottomRight())
+            painter.drawLine(place.bottomLeft(), place.bottomRight())
+            painter.setPen(QColor(colours.text))
+            shown = place.intersected(self.viewport().rect()).adjusted(_PADDING, 0, -_PADDING, 0)
+            text = self.fontMetrics().elidedText(self.group_text(group), Qt.TextElideMode.ElideRight, shown.width())
+            painter.drawText(shown, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        painter.end()
+
+    def group_places(self) -> list[tuple[str, QRect]]:
+        """Each group with its place in the upper line."""
+        found = []
+        at = 0
+        for group, columns in groupby(self._model.columns, key=lambda column: column.group):
+            count = len(list(columns))
+            left = self.sectionViewportPosition(at)
+            width = sum(self.sectionSize(each) for each in range(at, at + count))
+            found.append((group, QRect(left, 0, width, self._line)))
+            at += count
+        return found
+
+    def group_text(self, group: str) -> str:
+        """``▾ state (tuple)``."""
+        arrow = "▸" if group in self._model.folded else "▾"
+        return f"{arrow} {group} {self.kinds.get(group, '')}".rstrip()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802 - Qt's name
+        """Fold or unfold the group under the pointer."""
+        place = event.position().toPoint()
+        group = next((name for name, where in self.group_places() if where.contains(place)), "")
+        if group and event.button() is Qt.MouseButton.LeftButton:
+            self.folded.emit(group)
+        else:
+            super().mousePressEvent(event)

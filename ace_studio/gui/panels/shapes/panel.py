@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout
 
+from ace_studio.gui.ops.precision_offers import chosen_reports
 from ace_studio.gui.panels.shapes.add_form import AddInputForm
 from ace_studio.gui.panels.shapes.cells import ShapeTable
-from ace_studio.gui.panels.shapes.faults import refused_rows
-from ace_studio.gui.panels.shapes.offers import offers, wants_sizes
-from ace_studio.gui.panels.shapes.presets import (
-    PRESETS,
-    Preset,
-    Proof,
-    fits,
-    missing_proof,
-    preset_rows,
-)
-from ace_studio.gui.panels.shapes.rows import Row, add_input, paste, remove_input, with_rows
-from ace_studio.gui.panels.shapes.verdicts import next_choice
-from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.panels.shapes.presets import PRESETS, Preset, ProofRow, fits, missing_proof, preset_rows
+from ace_studio.gui.panels.shapes.rows import VALUE_SOURCES, Row, add_input, paste, remove_input, with_rows
+from ace_studio.gui.panels.shapes.verdicts import next_choice, refused_rows
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, EmptyState, button, column, pop_up, row, set_role
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, offer_menu, on_key, set_role
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.recipes.recipe import ShapesFrom
+from ace_studio.records.targets import TARGET_ROWS
+from ace_studio.records.tensors import InputFinding
+from ace_studio.session.code_names import forward_inputs
 from ace_studio.session.document import Document, Part
-from ace_studio.session.forward_names import forward_inputs
+from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
 
 
@@ -40,75 +39,52 @@ class ShapesPanel(Panel):
     shows = frozenset({Part.RECIPE, Part.GRAPH, Part.FILE})
 
     def __init__(self, session: Session, theme: Theme) -> None:
-        """Build the table and its tools."""
         super().__init__(session, theme)
         self.table = ShapeTable(theme)
         self.table.rows_edited.connect(session.choices.set_rows)
         self.table.verdict_clicked.connect(self._cycle)
         self.table.sizes_edited.connect(lambda sizes: session.choices.set_choice("targets", "sizes", sizes=sizes))
         self.table.folding_changed.connect(lambda: self.update_from(session.document))
-        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        self.table.customContextMenuRequested.connect(lambda place: pop_up(self.menu(), self.table, place))
+        offer_menu(self.table, lambda _: self.menu())
         self._source = ElidedLabel()
-        head = self._build_head()
-        self._empty = EmptyState("table")
-        self._empty.say(
-            "No examples yet",
-            "Add an input with a shape such as 1x3x224x224, or choose a function that gives examples under Model.",
-        )
-        self._empty.tint(theme.colours.text_dim)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(self.table)
-        layout = column(gap=0)
-        layout.addLayout(head)
-        layout.addWidget(self._pages, 1)
-        self.setLayout(layout)
+        self.show_pages("table", self.table, above=self._build_head())
         self.setFocusProxy(self.table)
-        shortcut = QShortcut(QKeySequence(QKeySequence.StandardKey.Paste), self.table)
-        shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        shortcut.activated.connect(self.paste)
+        on_key(self.table, QKeySequence.StandardKey.Paste, self.paste, inside=True)
 
     def _build_head(self) -> QVBoxLayout:
         """What stands above the table: where examples come from, the tools, and a row that is proposed."""
         session = self.session
-        self.add_row_button = button("Add row", self._add_row, tip="Another example, like the last one")
-        self.remove_row_button = button("Remove row", self._remove_row)
-        self.paste_button = button("Paste", self.paste, tip="Cells from a spreadsheet (Ctrl+V)")
+        self.add_row_button = button(tr("Add row"), self._add_row, tip=tr("Another example, like the last one"))
+        self.remove_row_button = button(tr("Remove row"), self._remove_row)
+        self.paste_button = button(tr("Paste"), self.paste, tip=tr("Cells from a spreadsheet (Ctrl+V)"))
         self.fill_button = button(
-            "Fill down", self.table.fill_down, tip="Copy the topmost selected cell into those below it"
+            tr("Fill down"), self.table.fill_down, tip=tr("Copy the topmost selected cell into those below it")
         )
-        self.use_rows_button = button("Use rows instead", self._use_rows)
+        self.use_rows_button = button(tr("Use rows instead"), self._use_rows)
         self.catch_button = button(
-            "Catch inputs…", self._catch, tip="Run a script of yours and keep what it calls the model with"
+            tr("Catch inputs…"), self._catch, tip=tr("Run a script of yours and keep what it calls the model with")
         )
-        self.sizes_button = button("Usual sizes", lambda: None, tip="Add a row for each of the usual sizes")
+        self.sizes_button = button(tr("Usual sizes"), lambda: None, tip=tr("Add a row for each of the usual sizes"))
         self.sizes_button.setMenu(QMenu(self.sizes_button))
         for preset in PRESETS:
             self.sizes_button.menu().addAction(preset.text, partial(self._add_preset, preset))
-        self._proof: Proof | None = None
+        self._proof: ProofRow | None = None
         self._doubt = ElidedLabel()
-        self.prove_button = button("Add a row", self._prove)
+        self.prove_button = button(tr("Add a row"), self._prove)
         self.form = AddInputForm()
         self.form.wanted.connect(
             lambda spec: session.choices.set_rows(add_input(session.document.recipe.inputs.rows, spec))
         )
-        self.remove_input_button = button("Remove input", self._remove_input)
-        self._tools = QWidget()
-        self._tools.setLayout(
+        self.remove_input_button = button(tr("Remove input"), self._remove_input)
+        self._tools = box(
             Flow(
                 self.add_row_button, self.remove_row_button, self.sizes_button, self.paste_button, self.fill_button,
                 self.form, self.remove_input_button, gap=4,
             )
         )  # fmt: skip
-        top = row(self._source, self.use_rows_button, self.catch_button)
-        top.setStretch(0, 1)
-        self._proposal = QWidget()
-        proposal = row(self._doubt, self.prove_button, None)
-        self._proposal.setLayout(proposal)
-        head = column(top, self._tools, self._proposal, gap=4)
-        head.setContentsMargins(GAP, GAP, GAP, GAP)
-        return head
+        top = row(self._source, self.use_rows_button, self.catch_button, stretch=0)
+        self._proposal = box(row(self._doubt, self.prove_button, None))
+        return column(top, self._tools, self._proposal, gap=4, margin=GAP)
 
     def update_from(self, document: Document) -> None:
         """Show rows and verdicts."""
@@ -127,34 +103,23 @@ class ShapesPanel(Panel):
         self._proof = None if document.is_capture_stale else missing_proof(inputs.rows, findings, inputs.dims)
         self._proposal.setVisible(self._proof is not None)
         if self._proof is not None:
-            self._doubt.setText(f"{self._proof.why}; another size shows whether it may vary.")
-            self.prove_button.setText(f"Add a row with {self._proof.size}")
+            self._doubt.setText(tr("{why}; another size shows whether it may vary.", why=self._proof.why))
+            self.prove_button.setText(tr("Add a row with {size}", size=self._proof.size))
         uses_callable = bool(inputs.tracing or inputs.caught)
+        if wanted := _missing_rows(document):
+            self._proposal.setVisible(True)
+            self._doubt.setText(tr("The data of the last run have sizes that no example has."))
+            more = tr("Add {count} rows", count=len(wanted))
+            self.prove_button.setText(tr("Take sizes from the data") if uses_callable else more)
         self._source.setText(_source_words(document))
         set_role(self._source, "warn" if findings and document.is_capture_stale else "dim")
         self._tools.setVisible(not uses_callable)
         self.use_rows_button.setVisible(uses_callable or (bool(findings) and not inputs.rows))
         self._pages.setCurrentIndex(1 if self.table.has_columns else 0)
-        if not self.table.has_columns:
-            words = (
-                (
-                    "Examples come from your code",
-                    f"Trace to see what {_source_name(document)} gives and which sizes may vary.",
-                )
-                if uses_callable
-                else (
-                    "No examples yet",
-                    "Add an input with a shape such as 1x3x224x224, or choose a function under Model.",
-                )
-            )
-            self._empty.say(*words)
         needed = self._needed(document)
         self.form.offer(needed)
-        if not self.table.has_columns and not uses_callable and needed:
-            self._empty.say(
-                "No examples yet",
-                f"forward() takes {', '.join(needed)}. Type a shape such as 1x3x224x224, then Add input.",
-            )
+        if not self.table.has_columns:
+            self._say_nothing(document, needed)
         has_rows = bool(inputs.rows)
         for each in (
             self.add_row_button, self.remove_row_button, self.fill_button, self.remove_input_button, self.sizes_button,
@@ -162,6 +127,17 @@ class ShapesPanel(Panel):
             each.setEnabled(has_rows)
         for action, preset in zip(self.sizes_button.menu().actions(), PRESETS, strict=True):
             action.setEnabled(has_rows and fits(preset, inputs.rows[0]))
+
+    def _say_nothing(self, document: Document, needed: Sequence[str]) -> None:
+        name = _source_name(document)
+        if name:
+            words = tr("Trace to see what {source_name} gives and which sizes may vary.", source_name=name)
+        elif needed:
+            names = ", ".join(needed)
+            words = tr("forward() takes {names}. Type a shape such as 1x3x224x224, then Add input.", names=names)
+        else:
+            words = tr("Add an input with a shape such as 1x3x224x224, or choose a function under Model.")
+        self._empty.say(tr("Examples come from your code") if name else tr("No examples yet"), words)
 
     def _needed(self, document: Document) -> tuple[str, ...]:
         """Inputs in the model's signature that no row has yet."""
@@ -173,11 +149,6 @@ class ShapesPanel(Panel):
         rows = document.recipe.inputs.rows
         given = {name.partition(".")[0] for name in rows[0]} if rows else set()
         return tuple(name for name in names if name not in given)
-
-    def restyle(self, colours: Colours) -> None:
-        """Another theme."""
-        self._empty.tint(colours.text_dim)
-        self.table.viewport().update()
 
     def paste(self) -> None:
         """Paste cells of a spreadsheet at the cursor."""
@@ -199,14 +170,18 @@ class ShapesPanel(Panel):
             menu.addAction(f"{verb} {group}", lambda: self.table.fold(group))
         names = inputs.rows[0] if inputs.rows else ()
         if any(name.startswith(f"{group}.0") for name in names):
-            action = menu.addAction(f"Pass {group} as a tuple")
+            action = menu.addAction(tr("Pass {group} as a tuple", group=group))
             action.setCheckable(True)
             action.setChecked(group in inputs.tuples)
             action.toggled.connect(lambda is_on: self._set_tuple(group, is_tuple=is_on))
         for each in (self.fill_button, self.paste_button, self.add_row_button, self.remove_row_button,
                      self.remove_input_button):  # fmt: skip
             menu.addAction(each.text(), each.click).setEnabled(each.isEnabled() and self._tools.isVisible())
-        menu.addAction("Copy", self.table.copy)
+        menu.addAction(tr("Copy"), self.table.copy)
+        data = menu.addAction(tr("Take sizes from the data"))
+        data.setCheckable(True)
+        data.setChecked(inputs.shapes_from is ShapesFrom.DATA)
+        data.toggled.connect(self._take_data)
         return menu
 
     def _set_tuple(self, group: str, *, is_tuple: bool) -> None:
@@ -222,8 +197,18 @@ class ShapesPanel(Panel):
         rows = self.session.document.recipe.inputs.rows
         self.session.choices.set_rows(preset_rows(rows, self._current_row(), preset))
 
+    def _take_data(self, is_on: bool) -> None:
+        source = ShapesFrom.DATA if is_on else ShapesFrom.EXAMPLES
+        self.session.choices.set_choice("inputs", "sizes from the data", shapes_from=source)
+
     def _prove(self) -> None:
-        if self._proof is not None:
+        inputs = self.session.document.recipe.inputs
+        if wanted := _missing_rows(self.session.document):
+            if inputs.tracing or inputs.caught:
+                self._take_data(is_on=True)
+            else:
+                self.session.choices.set_rows((*inputs.rows, *wanted))
+        elif self._proof is not None:
             self.session.choices.set_rows((*self.session.document.recipe.inputs.rows, self._proof.row))
 
     def _current_row(self) -> Row:
@@ -262,20 +247,85 @@ class ShapesPanel(Panel):
         self.session.choices.set_tracing("")
 
 
-def _source_name(document: Document) -> str:
-    """The callable, or the calls that were caught."""
+def _missing_rows(document: Document) -> tuple[Row, ...]:
+    """Rows that the last run wanted and that the recipe does not have; none if it takes sizes from the data."""
     inputs = document.recipe.inputs
-    return f"{inputs.tracing}()" if inputs.tracing else f"the calls that were caught ({inputs.caught})"
+    known = [{name: spec.shape for name, spec in one.items()} for one in inputs.rows]
+    missing = (one for one in document.wanted_rows if {name: spec.shape for name, spec in one.items()} not in known)
+    return () if inputs.shapes_from is ShapesFrom.DATA else tuple(missing)
+
+
+def _source_name(document: Document) -> str:
+    """The callable, or the calls that were caught; empty if the rows are the examples."""
+    inputs = document.recipe.inputs
+    if inputs.tracing:
+        return f"{inputs.tracing}()"
+    return tr("the calls that were caught ({caught})", caught=inputs.caught) if inputs.caught else ""
 
 
 def _source_words(document: Document) -> str:
     inputs = document.recipe.inputs
+    if inputs.shapes_from is ShapesFrom.DATA and not document.is_capture_stale:
+        return tr("Sizes of the calibration and evaluation data are traced too (see the menu of the table).")
     if document.capture and document.is_capture_stale:
-        return "Choices changed since the trace: the verdicts are from before. Trace again (F5)."
+        return tr("Choices changed since the trace: the verdicts are from before. Trace again (F5).")
     if document.recipe.capture.batch_only:
-        return "Batch only is on (Capture): only the batch is dynamic; other sizes are fixed as in the first example."
+        return tr(
+            "Batch only is on (Capture): only the batch is dynamic; other sizes are fixed as in the first example."
+        )
     if inputs.tracing or inputs.caught:
-        return f"Examples come from {_source_name(document)}. Click a verdict to cycle auto, dynamic, static."
+        return tr(
+            "Examples come from {source_name}. Click a verdict to cycle auto, dynamic, static.",
+            source_name=_source_name(document),
+        )
     if document.capture and not inputs.rows:
-        return "The examples came with the model, or suit its first layer. Use rows instead to change them."
-    return "One row per example. Sizes that differ between rows are traced as dynamic. Click a verdict to change it."
+        return tr("The examples came with the model, or suit its first layer. Use rows instead to change them.")
+    return tr(
+        "One row per example. Sizes that differ between rows are traced as dynamic. Click a verdict to change it."
+    )
+
+
+_EMBEDDING = "aten.embedding.default"
+
+
+def wants_sizes(document: Document) -> bool:
+    """Whether a chosen target is built for a range of sizes."""
+    chosen = document.recipe.targets
+    names = {*chosen.names, *(one.name for one in chosen_reports(document))}
+    return bool(chosen.sizes) or any(TARGET_ROWS[name].is_built_for_sizes for name in names if name in TARGET_ROWS)
+
+
+def offers(document: Document) -> dict[str, list[tuple[str, str]]]:
+    """Input -> values that suit it: of its embedding, of the file's own description, and of caught calls."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    known = embedding_rows(document.graph, document.capture.inputs if document.capture else ())
+    for name, entries in known.items():
+        found[name] = [
+            (
+                f"random 0..{entries - 1}",
+                tr("{name} is an index into {entries:,} rows of an embedding", name=name, entries=entries),
+            )
+        ]
+    described = document.file.inputs if document.file else ()
+    caught = document.caught.rows if document.caught else ()
+    for rows, why in ((described[:1], tr("As the file describes it")), (caught, tr("A call that was caught"))):
+        for each in rows:
+            for name, spec in each.items():
+                own = found.setdefault(name, [])
+                values = relative_to(Path(spec.values), Path(document.folder)) if rows is caught else spec.values
+                if values not in [text for text, _ in own] and values not in [text for text, _ in VALUE_SOURCES]:
+                    own.append((values, why))
+    return found
+
+
+def embedding_rows(graph: GraphTable | None, findings: Sequence[InputFinding]) -> dict[str, int]:
+    """Input -> rows of the embedding that it indexes, where the graph says so."""
+    if graph is None or not graph.weights:
+        return {}
+    inputs = [row for row, kind in enumerate(graph.kind) if kind is OpKind.INPUT and graph.dtype[row]]
+    name_of = {row: finding.name for row, finding in zip(inputs, findings, strict=False)}
+    found = {}
+    for source, target in zip(graph.edge_source, graph.edge_target, strict=True):
+        if graph.op[target] == _EMBEDDING and source in name_of and (weight := graph.weights[target]):
+            found[name_of[source]] = int(weight.split()[1].partition("x")[0])
+    return found

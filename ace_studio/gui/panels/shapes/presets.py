@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from ace_studio.gui.panels.shapes.rows import Row
+from ace_studio.gui.style.language import tr
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding, TensorSpec
 
 _PICTURE_DIMS = 4
@@ -39,9 +40,9 @@ def _sides(spec: TensorSpec) -> range:
 
 
 PRESETS = (
-    Preset(text="Batch 1, 8, 32", sizes=(1, 8, 32), dims=_batch),
-    Preset(text="Sequence 16, 128, 512", sizes=(16, 128, 512), dims=_sequence),
-    Preset(text="Images 224, 320, 640", sizes=(224, 320, 640), dims=_sides),
+    Preset(text=tr("Batch 1, 8, 32"), sizes=(1, 8, 32), dims=_batch),
+    Preset(text=tr("Sequence 16, 128, 512"), sizes=(16, 128, 512), dims=_sequence),
+    Preset(text=tr("Images 224, 320, 640"), sizes=(224, 320, 640), dims=_sides),
 )
 
 
@@ -70,7 +71,7 @@ def _resized(spec: TensorSpec, dims: Sequence[int], own: int, size: int) -> Tens
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
+class ProofRow:
     """A row that would show whether a dimension may vary."""
 
     why: str
@@ -78,7 +79,9 @@ class Proof:
     row: Row
 
 
-def missing_proof(rows: Sequence[Row], findings: Sequence[InputFinding], dims: Mapping[str, DimChoice]) -> Proof | None:
+def missing_proof(
+    rows: Sequence[Row], findings: Sequence[InputFinding], dims: Mapping[str, DimChoice]
+) -> ProofRow | None:
     """The row that would prove the first dimension that is not proven; None if all are, or nothing was traced."""
     for finding in findings:
         for dim in finding.dims:
@@ -89,7 +92,7 @@ def missing_proof(rows: Sequence[Row], findings: Sequence[InputFinding], dims: M
             size = next((one for one in _NEXT_SIZES if one not in seen and _is_within(one, dim)), None)
             why = "" if dims.get(name) is DimChoice.STATIC else _doubt(name, dim, seen)
             if why and specs and size is not None:
-                return Proof(why=why, size=size, row=_row_with(rows[-1], findings, dim, finding, size))
+                return ProofRow(why=why, size=size, row=_row_with(rows[-1], findings, dim, finding, size))
     return None
 
 
@@ -101,11 +104,11 @@ def _is_within(size: int, dim: DimFinding) -> bool:
 def _doubt(name: str, dim: DimFinding, seen: set[int]) -> str:
     """Why a dimension may still break; empty if it is proven, or plainly one size."""
     if dim.verdict is DimVerdict.UNKNOWN and seen == {1}:
-        return f"{name} was only ever 1"
+        return tr("{name} was only ever 1", name=name)
     if dim.verdict is DimVerdict.STATIC and dim.index == 0 and not dim.is_held and seen == {dim.size}:
-        return f"{name} is {dim.size} in every example"
+        return tr("{name} is {size} in every example", name=name, size=dim.size)
     if dim.verdict is DimVerdict.DYNAMIC and len(seen) <= _FEW_SIZES:
-        return f"{name} is only proven at {' and '.join(map(str, sorted(seen)))}"
+        return tr("{name} is only proven at {names}", name=name, names=" and ".join(map(str, sorted(seen))))
     return ""
 
 

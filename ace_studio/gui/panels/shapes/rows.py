@@ -9,22 +9,26 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
+from ace_studio.gui.style.language import tr
 from ace_studio.records.tensors import InputFinding, TensorSpec, is_file_value, read_values
 
 INPUT_DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64", "int32", "int16", "int8", "uint8")
 PLAIN_KINDS = ("value", "none")
 """What an input may be instead of a tensor; the words of `VALUE_SOURCES`."""
 VALUE_SOURCES = (
-    ("random", "Standard normal for floats, 0 to 99 for integers, a fair coin for booleans; the same in every run"),
-    ("random 0..9", "Uniform between two numbers, both included; write your own"),
-    ("normal 0 1", "Normal with this mean and standard deviation; write your own"),
-    ("zeros", "All zeros: for states and masks"),
-    ("ones", "All ones: for attention masks that hide nothing"),
-    ("constant 1", "This number everywhere; write your own"),
-    ("range", "0, 1, 2, …: for positions"),
-    ("calibration", "This input in the calibration data, the n-th example for the n-th row, at the size of the row"),
-    ("value 1", "A plain Python value instead of a tensor: a number, True, False or a text in quotes"),
-    ("none", "None instead of a tensor"),
+    ("random", tr("Standard normal for floats, 0 to 99 for integers, a fair coin for booleans; the same in every run")),
+    ("random 0..9", tr("Uniform between two numbers, both included; write your own")),
+    ("normal 0 1", tr("Normal with this mean and standard deviation; write your own")),
+    ("zeros", tr("All zeros: for states and masks")),
+    ("ones", tr("All ones: for attention masks that hide nothing")),
+    ("constant 1", tr("This number everywhere; write your own")),
+    ("range", tr("0, 1, 2, …: for positions")),
+    (
+        "calibration",
+        tr("This input in the calibration data, the n-th example for the n-th row, at the size of the row"),
+    ),
+    ("value 1", tr("A plain Python value instead of a tensor: a number, True, False or a text in quotes")),
+    ("none", tr("None instead of a tensor")),
 )
 """Values of an input, and what they mean. The path of a file (.npy, .npz, .safetensors) works too."""
 _SIZES = re.compile(r"\d+(\s*[x×,\s]\s*\d+)*", re.IGNORECASE)
@@ -185,7 +189,7 @@ def _values_fault(text: str) -> str:
     path = text.partition(":")[0]
     if not is_file_value(text) or "/" in text or path.endswith(_FILES):
         return ""
-    return f"'{text}' is neither a known source of values nor a file ({', '.join(_FILES)})"
+    return tr("'{text}' is neither a known source of values nor a file ({names})", text=text, names=", ".join(_FILES))
 
 
 def cell_fault(row: Row, column: ShapeColumn, text: str) -> str:
@@ -195,14 +199,15 @@ def cell_fault(row: Row, column: ShapeColumn, text: str) -> str:
     if column.kind is ColumnKind.VALUES:
         return _values_fault(text.strip())
     if column.kind is ColumnKind.FOLDED:
-        return f"{column.input} is folded; unfold it to change it"
+        return tr("{name} is folded; unfold it to change it", name=column.input)
     if column.input in row and is_plain(row[column.input]):
-        return f"{column.input} is a Python value here; change where its values come from first"
+        return tr("{name} is a Python value here; change where its values come from first", name=column.input)
     if column.kind is ColumnKind.DTYPE:
-        return f"'{text}' is no element type; choose one of {', '.join(INPUT_DTYPES)}"
+        return tr("'{text}' is no element type; choose one of {names}", text=text, names=", ".join(INPUT_DTYPES))
     if not _sizes(text):
-        return f"'{text}' is no size: write a whole number, or nothing to drop this dimension"
-    return f"{column.input} has no dimension {column.index - 1} in this row yet; fill that in first"
+        return tr("'{text}' is no size: write a whole number, or nothing to drop this dimension", text=text)
+    name, before = column.input, column.index - 1
+    return tr("{name} has no dimension {before} in this row yet; fill that in first", name=name, before=before)
 
 
 def with_cells(rows: Sequence[Row], cells: Iterable[tuple[int, ShapeColumn]], text: str) -> tuple[Row, ...]:
@@ -255,11 +260,16 @@ def paste(
     """
     lines = [line.split("\t") for line in text.rstrip("\n").split("\n") if line.strip()]
     if not lines or not columns or not rows:
-        return tuple(rows), "Nothing to paste: the clipboard has no text, or there is no example yet"
+        return tuple(rows), tr("Nothing to paste: the clipboard has no text, or there is no example yet")
     top, left = at
     if max(map(len, lines)) > len(columns) - left:
         wide, room = max(map(len, lines)), len(columns) - left
-        return tuple(rows), f"Not pasted: {wide} columns do not fit into the {room} from {columns[left].title} on"
+        return tuple(rows), tr(
+            "Not pasted: {wide} columns do not fit into the {room} from {title} on",
+            wide=wide,
+            room=room,
+            title=columns[left].title,
+        )
     result = list(rows)
     for offset, cells in enumerate(lines):
         place = min(top, len(rows)) + offset
@@ -268,6 +278,11 @@ def paste(
         for column, cell in zip(columns[left:], cells, strict=False):
             fault = cell_fault(result[place], column, cell)
             if fault:
-                return tuple(rows), f"Not pasted, nothing changed: {fault} (example {place + 1}, {column.title})"
+                return tuple(rows), tr(
+                    "Not pasted, nothing changed: {fault} (example {number}, {title})",
+                    fault=fault,
+                    number=place + 1,
+                    title=column.title,
+                )
             result[place] = with_cell(result[place], column, cell) or result[place]
     return tuple(result), ""

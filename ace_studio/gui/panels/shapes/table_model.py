@@ -8,7 +8,6 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QFont
 from PySide6.QtWidgets import QTableView
 
-from ace_studio.gui.panels.shapes.faults import size_faults
 from ace_studio.gui.panels.shapes.rows import (
     ColumnKind,
     Row,
@@ -19,7 +18,8 @@ from ace_studio.gui.panels.shapes.rows import (
     shape_columns,
     with_cells,
 )
-from ace_studio.gui.panels.shapes.verdicts import Chip, chip_of, find_dim, sizes_text
+from ace_studio.gui.panels.shapes.verdicts import Chip, chip_of, find_dim, size_faults, sizes_text
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.recipes.rules import is_size_range
 from ace_studio.records.tensors import DimChoice, InputFinding
@@ -41,7 +41,6 @@ class ShapesModel(QAbstractTableModel):
     """Dimension -> smallest, usual and largest size."""
 
     def __init__(self, parent: QTableView) -> None:
-        """Start empty."""
         super().__init__(parent)
         self.folded: frozenset[str] = frozenset()
         """Groups of inputs that are one column."""
@@ -110,9 +109,9 @@ class ShapesModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(Qt.AlignmentFlag.AlignCenter)
         if role == Qt.ItemDataRole.ToolTipRole and self.is_verdict(row) and chip:
-            return f"{chip.tip}\nClick, or press Enter, to cycle auto, dynamic, static"
+            return tr("{tip}\nClick, or press Enter, to cycle auto, dynamic, static", tip=chip.tip)
         if role == Qt.ItemDataRole.ToolTipRole and row == self.example_rows + 2:
-            return "Smallest, usual and largest size, such as 1 4 8; empty: as the examples say"
+            return tr("Smallest, usual and largest size, such as 1 4 8; empty: as the examples say")
         if role == Qt.ItemDataRole.AccessibleTextRole and self.is_verdict(row) and chip:
             return f"{column.name}: {chip.text}"
         if role == CHIP:
@@ -179,9 +178,9 @@ class ShapesModel(QAbstractTableModel):
         if self.is_verdict(section):
             return "verdict"
         if section > self.example_rows:
-            return "verified at" if section == self.example_rows + 1 else "built for"
+            return tr("verified at") if section == self.example_rows + 1 else tr("built for")
         mark = "✕ " if self.row_fault(section) else ""
-        return f"{mark}example {section + 1}" if self.rows else "as traced"
+        return f"{mark}example {section + 1}" if self.rows else tr("as traced")
 
     def flags(self, index: AnyIndex) -> Qt.ItemFlag:
         """Examples can be edited, and what targets are built for."""
@@ -214,7 +213,7 @@ class ShapesModel(QAbstractTableModel):
         if index.row() < len(self.rows):
             return cell_fault(self.rows[index.row()], self.columns[index.column()], text)
         is_fine = text.strip() in ("", "auto") or is_size_range(parse_shape(text.replace("·", " ")) or ())
-        return "" if is_fine else "Write the smallest, the usual and the largest size, such as 1 4 8, or nothing"
+        return "" if is_fine else tr("Write the smallest, the usual and the largest size, such as 1 4 8, or nothing")
 
     def cells_edited(self, index: AnyIndex) -> list[tuple[int, ShapeColumn]]:
         """Row and column of the cells that an edit of this one is about: with it, the selected ones of its kind."""

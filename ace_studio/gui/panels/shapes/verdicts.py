@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn
+from ace_studio.gui.style.language import tr
+from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
-ONLY_ONE = "only ever 1: try another size"
+ONLY_ONE = tr("only ever 1: try another size")
 _CYCLE = {None: DimChoice.DYNAMIC, DimChoice.AUTO: DimChoice.DYNAMIC, DimChoice.DYNAMIC: DimChoice.STATIC}
 
 
@@ -39,7 +41,9 @@ def chip_of(
     if found is None:
         return _expected(column, rows, choice)
     text, mood = _verdict(found)
-    tip = "\n".join(part for part in (found.reason, _sizes(found), f"You asked for: {choice}") if part)
+    tip = "\n".join(
+        part for part in (found.reason, _sizes(found), tr("You asked for: {choice}", choice=choice)) if part
+    )
     is_as_asked = choice in (DimChoice.AUTO, found.verdict) or (choice is DimChoice.STATIC and found.is_held)
     asked = "" if is_as_asked else f" ({choice} asked)"
     return Chip(text=text + asked, mood=mood, tip=tip, is_free=found.verdict is DimVerdict.DYNAMIC)
@@ -58,13 +62,13 @@ def sizes_text(found: DimFinding | None) -> str:
 
 def _verdict(found: DimFinding) -> tuple[str, str]:
     if found.is_held:
-        return f"held at {found.size}", "held"
+        return tr("held at {size}", size=found.size), "held"
     if found.verdict is DimVerdict.STATIC:
         return f"static {found.size}", "static"
     if found.verdict is DimVerdict.UNKNOWN:
         return ONLY_ONE, "unknown"
     if found.equal_to:
-        return f"equal to {found.equal_to}", "dynamic"
+        return tr("equal to {equal_to}", equal_to=found.equal_to), "dynamic"
     low = "0" if found.min is None else str(found.min)
     bounds = f"≥ {low}" if found.max is None else f"in [{low}, {found.max}]"
     return f"dynamic {found.symbol or ''} {bounds}".replace("  ", " "), "dynamic"
@@ -72,15 +76,15 @@ def _verdict(found: DimFinding) -> tuple[str, str]:
 
 def _sizes(found: DimFinding) -> str:
     sizes = sizes_text(found)
-    return f"Run at {sizes} and equal to eager" if sizes else ""
+    return tr("Run at {sizes} and equal to eager", sizes=sizes) if sizes else ""
 
 
 def _expected(column: ShapeColumn, rows: Sequence[Row], choice: DimChoice) -> Chip:
     if choice is not DimChoice.AUTO:
         return Chip(
-            text=f"{choice} (asked)",
+            text=tr("{choice} (asked)", choice=choice),
             mood="asked",
-            tip="You asked for it; the trace shows whether it is possible",
+            tip=tr("You asked for it; the trace shows whether it is possible"),
             is_free=choice is DimChoice.DYNAMIC,
         )
     sizes = {
@@ -89,7 +93,56 @@ def _expected(column: ShapeColumn, rows: Sequence[Row], choice: DimChoice) -> Ch
         if column.input in row and column.index < len(row[column.input].shape)
     }
     if len(sizes) > 1:
-        return Chip(text="will be dynamic", mood="asked", tip="The examples differ here", is_free=True)
+        return Chip(text=tr("will be dynamic"), mood="asked", tip=tr("The examples differ here"), is_free=True)
     if sizes == {1}:
-        return Chip(text=ONLY_ONE, mood="unknown", tip="Another size in another row decides")
-    return Chip(text="will be static", mood="asked", tip="All examples agree here; ask for dynamic if it may vary")
+        return Chip(text=ONLY_ONE, mood="unknown", tip=tr("Another size in another row decides"))
+    return Chip(
+        text=tr("will be static"), mood="asked", tip=tr("All examples agree here; ask for dynamic if it may vary")
+    )
+
+
+def size_faults(row: Row, findings: Sequence[InputFinding]) -> dict[str, str]:
+    """Dimension (``x.0``) -> the guard of the graph that its size in this row breaks."""
+    sizes = {f"{name}.{index}": size for name, spec in row.items() for index, size in enumerate(spec.shape)}
+    faults = {}
+    for finding in findings:
+        for dim in finding.dims:
+            name = f"{finding.name}.{dim.index}"
+            if name in sizes:
+                fault = _fault(sizes[name], dim, sizes)
+                if fault:
+                    faults[name] = fault
+    return faults
+
+
+def _fault(size: int, dim: DimFinding, sizes: Mapping[str, int]) -> str:
+    if dim.verdict is not DimVerdict.DYNAMIC:
+        return (
+            ""
+            if size == dim.size
+            else tr("the graph is fixed to size {size} here: trace again with this row", size=dim.size)
+        )
+    if dim.equal_to and dim.equal_to in sizes and sizes[dim.equal_to] != size:
+        return tr(
+            "the graph needs the same size as {equal_to}, which is {sizes} here",
+            equal_to=dim.equal_to,
+            sizes=sizes[dim.equal_to],
+        )
+    low, high = dim.min, dim.max
+    if low is not None and size < low:
+        return tr("the graph allows only {value} ≥ {low}", value=dim.symbol or "sizes", low=low)
+    if high is not None and size > high:
+        return tr("the graph allows only {value} ≤ {high}", value=dim.symbol or "sizes", high=high)
+    return ""
+
+
+def refused_rows(attempts: Sequence[CaptureAttempt]) -> dict[int, str]:
+    """Index of an example -> why the graph of a capture method refused it. Nothing if some method took them all."""
+    if any(attempt.status is AttemptStatus.OK for attempt in attempts):
+        return {}
+    found: dict[int, str] = {}
+    for attempt in attempts:
+        if attempt.refused_example and attempt.error is not None:
+            words = ". ".join(part for part in (attempt.error.what, attempt.error.why) if part)
+            found.setdefault(attempt.refused_example - 1, f"{attempt.name}: {words}")
+    return found

@@ -168,9 +168,10 @@ def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
     torch.manual_seed(0)  # none of these weights makes an exit so sure that the loop ends there
     _, report = capture(EarlyExit().eval(), [(row,) for row in ROWS])
     kinds = {subgraph.module: subgraph.kind for subgraph in report.pieces}
-    assert kinds == {f"blocks.{n}": SubgraphKind.FRAME for n in range(3)} | {
-        f"exits.{n}": SubgraphKind.MODULE for n in range(3)
-    }
+    later = {f"blocks.{n}": SubgraphKind.FRAME for n in (1, 2)} | {f"exits.{n}": SubgraphKind.MODULE for n in (1, 2)}
+    first = {"blocks.0": SubgraphKind.FRAME, "exits.0": SubgraphKind.MODULE}
+    as_function = {"": SubgraphKind.FRAME}  # torch 2.11 captures the function up to the break
+    assert kinds in (later | first, later | as_function)
     assert code_of(report) == ["if result.softmax(-1).max() > 0.9:"]
     assert report.graph_breaks[0].count == 3
 
@@ -311,6 +312,7 @@ class Halves(nn.Module):
         return self.join(torch.cat(halves, -1)).tanh()
 
 
+@pytest.mark.slow
 def test_a_path_per_size_gives_subgraphs_for_the_sizes_of_the_examples() -> None:
     module = Halves().eval()
     captured, report = capture(module, [(torch.randn(2, 2, 4),), (torch.randn(3, 4, 4),)])

@@ -146,7 +146,7 @@ def test_a_damaged_folder_says_what_is_wrong(bert, tmp_path):
     (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-10])
     assert "damaged or incomplete safetensors" in problem_of(tmp_path, "cut").what
     (folder / "config.json").write_text("{")
-    assert problem_of(tmp_path, "cut").code is ErrorCode.UNSUPPORTED  # no model, just a folder
+    assert problem_of(tmp_path, "cut").what == "config.json is not valid JSON"
     (folder / "config.json").write_text(json.dumps({"model_type": "bert", "architectures": ["BertModel"]}))
     (folder / "model.safetensors").unlink()
     index = {"weight_map": {"a": "../outside.safetensors"}}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ace_studio.engine.load.named import fits
-from ace_studio.engine.load.named.fits import fitting_models, summary_of
+from ace_studio.engine.load.named.fits import fitting_models, weights_summary
 from ace_studio.engine.load.named.loader import tensors_of
 from ace_studio.engine.load.named.models import find_model
 from ace_studio.records.messages import StoredTensor
@@ -27,11 +27,11 @@ def test_a_known_model_is_found_below_the_keys_of_a_checkpoint(monkeypatch):
 
 
 def test_the_summary_counts_tensors_and_values_and_names_a_known_family():
-    said = summary_of(tensors("bert.a.weight", "bert.b.weight"))
+    said = weights_summary(tensors("bert.a.weight", "bert.b.weight"))
     assert said[0] == "2 tensors with 24 values: 2 float32"
     assert "begin with 'bert.'" in said[1]
     assert "BERT" in said[2]
-    assert summary_of(()) == ()
+    assert weights_summary(()) == ()
 
 
 def test_the_table_that_ships_knows_the_usual_models():

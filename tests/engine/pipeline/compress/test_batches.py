@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 import ace_studio
+from tests.engine.pipeline.compress.small_net import net, points
 
 torch.set_num_threads(1)
-
-
-def net() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
-
-
-def points(n: int, seed: int, scale: float = 1.0) -> torch.Tensor:
-    return torch.randn(n, 8, generator=torch.Generator().manual_seed(seed)) * scale
 
 
 def test_throughput_is_measured_at_every_batch_size_that_is_asked_for() -> None:

@@ -106,3 +106,57 @@ def test_a_goal_about_size_tries_four_bit_weights_too(goal):
     assert Precision.INT4_WEIGHT not in {
         plan.default for plan in candidates.first_plans(Recipe(goal=Goal(max_drop=0.1)))
     }
+
+
+def timed(name, precision, over_original, *, over_float=None, **changes):
+    """A run with two speed-ups, each as low, median and high."""
+    low, median, high = over_original
+    lowest, middle, highest = over_float or (None, None, None)
+    return msgspec.structs.replace(
+        run(name, **changes), precision=precision, speedup=median, speedup_low=low, speedup_high=high,
+        float_speedup=middle, float_speedup_low=lowest, float_speedup_high=highest,
+    )  # fmt: skip
+
+
+def exact_choice(best, *others, goal=None):
+    runs = [best, *others]
+    return candidates.prefer_exact(0, runs, BASELINE, goal or Goal(max_drop=0.01), original="eager")
+
+
+FAST = (1.9, 2.0, 2.1)
+
+
+@pytest.mark.parametrize(
+    ("over_float", "taken"),
+    [((1.05, 1.1, 1.2), 0), ((1.005, 1.01, 1.015), 1), ((0.9, 1.1, 1.3), 1), ((0.7, 0.8, 0.9), 1)],
+)
+def test_what_is_not_clearly_faster_than_float_in_the_same_runtime_gives_way_to_it(over_float, taken):
+    chosen, why = exact_choice(timed("ov", "int8-static", FAST, over_float=over_float), timed("ov", "fp32", FAST))
+    assert chosen == taken
+    words = f"{over_float[1]:.2f}x, 95 % interval {over_float[0]:.2f} to {over_float[2]:.2f}"
+    assert why == (f"ov int8-static is not clearly faster than ov fp32 ({words})" if taken else "")
+
+
+def test_what_is_slower_than_the_original_gives_way_to_it_also_if_it_is_float():
+    slow, unclear = (0.7, 0.8, 0.9), (0.98, 1.03, 1.1)
+    eager = timed("eager", "fp32", (0.99, 1.0, 1.01))
+    assert exact_choice(timed("ov", "fp32", unclear), eager)[0] == 1
+    chosen, why = exact_choice(
+        timed("ov", "int8-static", slow, over_float=(0.8, 0.9, 0.95)), timed("ov", "fp32", slow), eager
+    )
+    assert chosen == 2
+    assert "int8-static is not clearly faster than ov fp32" in why
+    assert "; ov fp32 is not clearly faster than the original (0.80x" in why
+
+
+def test_a_float_run_that_misses_a_bound_or_was_not_verified_is_not_taken_instead():
+    low = timed("ov", "int8-static", FAST, over_float=(0.7, 0.8, 0.9), size=100)
+    large = timed("ov", "fp32", FAST, size=400)
+    assert exact_choice(low, large, goal=Goal(max_size_mb=0.0002)) == (0, "")
+    assert exact_choice(low, msgspec.structs.replace(large, verified=False)) == (0, "")
+
+
+def test_what_is_clearly_slower_is_said_and_what_is_unclear_is_not():
+    slow = timed("ov", "int8-static", (0.7, 0.8, 0.9), over_float=(0.5, 0.6, 0.7))
+    assert candidates.slower_words(slow) == "the original (0.80x) and fp32 there (0.60x)"
+    assert candidates.slower_words(timed("ov", "int8-static", (0.9, 0.97, 1.02))) == ""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
+
 from ace_studio.engine.pipeline.compress import choosing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.recipes.recipe import Goal, Recipe
-from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun
+from ace_studio.records.recipes.recipe import Goal, Objective, Recipe
+from ace_studio.records.results import Baseline, Latency, RunStatus, SearchStep, TargetRun
 
 
 def candidate(target, code=None, *, status=RunStatus.OK, why="", **run):
@@ -56,3 +59,40 @@ def test_a_missed_goal_names_the_best_its_misses_and_what_the_search_tried():
         "the best found is eager fp32: the fidelity is 30.0 dB; at least 40.0 dB is required; "
         "2 plans were evaluated on openvino; openvino int8, eager bf16: too large"
     )
+
+
+def slow_job(goal):
+    def run(precision, speedup, over_float=None):
+        return TargetRun(
+            target="openvino", status=RunStatus.OK, precision=precision, verified=True, size_bytes=1, sqnr_db=40.0,
+            latency_ms=Latency(p10=1.0, p50=1.0, p90=1.0, n=1), speedup=speedup, speedup_high=speedup,
+            float_speedup=over_float, float_speedup_high=over_float,
+        )  # fmt: skip
+
+    runs = (run("int8-static", 0.9, 0.75), run("fp32", 1.2))
+    job = SimpleNamespace(
+        state=SimpleNamespace(baseline=Baseline()), recipe=Recipe(goal=goal), reporter=Reporter(),
+        loaded=SimpleNamespace(frontend="torch"),
+    )  # fmt: skip
+    return job, runs
+
+
+def test_where_speed_is_wanted_the_result_says_once_why_float_was_chosen():
+    job, runs = slow_job(Goal(min_sqnr_db=30.0))
+    assert choosing._choose(job, (runs[0],))[0] == 0
+    assert [one.code for one in job.reporter.warnings] == ["slower"]
+    job, runs = slow_job(Goal(min_sqnr_db=30.0))
+    runs = (msgspec.structs.replace(runs[0], speedup=1.21, speedup_high=1.21, float_speedup_low=0.7), runs[1])
+    assert choosing._choose(job, runs) == (1, True)
+    (warning,) = job.reporter.warnings
+    assert (warning.code, warning.where) == ("not-faster", "openvino")
+    assert warning.what.startswith("openvino fp32 was chosen: openvino int8-static is not clearly faster than")
+
+
+def test_where_size_is_wanted_a_slower_run_is_chosen_and_the_result_says_that_it_is_slower():
+    job, runs = slow_job(Goal(min_sqnr_db=30.0, optimize=Objective.SIZE))
+    runs = (runs[0], msgspec.structs.replace(runs[1], size_bytes=4))
+    assert choosing._choose(job, runs) == (0, True)
+    (warning,) = job.reporter.warnings
+    assert warning.code == "slower"
+    assert "slower than the original (0.90x) and fp32 there (0.75x)" in warning.what

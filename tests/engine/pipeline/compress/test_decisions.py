@@ -33,6 +33,7 @@ def every_subgraph_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ace_studio.engine.targets.partial.lower.SLOWER", 1e9)
 
 
+@pytest.mark.slow
 def test_subgraphs_that_agree_are_taken_with_a_warning_when_only_decisions_differ(tmp_path: Path) -> None:
     torch.manual_seed(0)
     examples = [(torch.randn(n, 64),) for n in (200, 300)]

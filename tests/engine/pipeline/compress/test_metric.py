@@ -7,19 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import ace_studio
 from ace_studio.cli.show_result import drop_words, metric_words
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import RunStatus
+from tests.engine.pipeline.compress.small_net import net
 
 torch.set_num_threads(1)
-
-
-def net() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
 
 
 def examples() -> list[torch.Tensor]:
@@ -37,6 +32,7 @@ def labelled(n: int = 90) -> tuple[torch.Tensor, torch.Tensor]:
 QUICK = {"rounds": 2, "target": "eager", "default": "bf16"}
 
 
+@pytest.mark.slow
 def test_a_metric_on_a_file_is_that_on_the_same_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, labels = labelled()
     np.savez(tmp_path / "held_out.npz", x=x.numpy(), labels=labels.numpy())

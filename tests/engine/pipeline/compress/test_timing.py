@@ -73,3 +73,48 @@ def test_a_candidate_that_was_not_built_cannot_be_timed():
     unbuilt.lowered = None
     with pytest.raises(AssertionError):
         timing.time_beside(job(), busy_for(0.0), unbuilt, rounds=2)
+
+
+class Wrapped:
+    """A built candidate whose call takes longer than its runtime alone."""
+
+    runs_in_torch = False
+
+    def __init__(self, alone, around):
+        self._alone, self._around = alone, around
+
+    def __call__(self, _):
+        busy_for(self._alone + self._around)(None)
+
+    def bare(self, _):
+        return lambda: busy_for(self._alone)(None)
+
+
+@pytest.mark.parametrize(("limit_ms", "is_told"), [(1000.0, True), (0.0, False)])  # whatever else computes here
+def test_of_a_small_model_the_call_of_the_user_is_measured_beside_the_runtime_alone(limit_ms, is_told, monkeypatch):
+    monkeypatch.setattr(timing, "SMALL_MS", limit_ms)
+    small = candidate("small", 0.0)
+    small.lowered = Wrapped(0.0001, 0.002)
+    timing.measure_latency(job(small))
+    assert (small.run.overhead_us is not None) == is_told
+    assert not is_told or small.run.overhead_us > 50
+
+
+def test_a_runtime_that_cannot_be_called_alone_has_no_overhead(monkeypatch):
+    small = candidate("small", 0.0)
+    monkeypatch.setattr(timing, "SMALL_MS", 1000.0)
+    small.lowered = Wrapped(0.0, 0.0)
+    small.lowered.bare = lambda _: None
+    timing.measure_latency(job(small))
+    assert small.run.overhead_us is None
+
+
+def test_a_compressed_candidate_gets_its_speed_up_over_float_in_the_same_runtime_from_the_same_rounds():
+    low, exact, other = candidate("one", 0.003), candidate("one", 0.001), candidate("other", 0.001)
+    for each, precision in ((low, "int8-static"), (exact, "fp32"), (other, "int8-static")):
+        each.note(precision=precision)
+    timing.measure_latency(job(low, exact, other))
+    assert low.run.float_speedup < 0.8
+    assert low.run.float_speedup_low <= low.run.float_speedup <= low.run.float_speedup_high
+    assert exact.run.float_speedup is None
+    assert other.run.float_speedup is None

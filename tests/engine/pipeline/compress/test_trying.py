@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,8 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob, JobState
 from ace_studio.engine.pipeline.compress.trying import check, try_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import TargetAtWork
 from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.recipes.recipe import Goal, Objective, Recipe, TargetsChoice
 from ace_studio.records.results import RunStatus, TargetRun
@@ -135,3 +137,16 @@ def test_a_candidate_is_told_before_it_is_built_and_with_each_figure(job, monkey
         try_plan(job, TARGETS["eager"], Plan())
     assert [run.build_seconds is None for run in told[:2]] == [True, False]
     assert told[-1].sqnr_db is not None
+
+
+def test_a_target_that_crashed_an_earlier_process_is_not_built_again(job):
+    crash = Problem(code=ErrorCode.CRASH, what="it crashed")
+    told = []
+    state = JobState(lost={"onnxruntime": crash})
+    again = replace(job, state=state, reporter=Reporter(told.append, job="again"))
+    with torch.no_grad():
+        tried = [try_plan(again, TARGETS[name], Plan()) for name in ("onnxruntime", "eager")]
+    assert [one.run.status for one in tried] == [RunStatus.FAILED, RunStatus.OK]
+    assert tried[0].run.error == crash
+    at_work = [(event.target, event.index) for event in told if isinstance(event, TargetAtWork)]
+    assert set(at_work) == {("eager", 1), ("", None)} and at_work[0] == ("eager", 1) and at_work[-1] == ("", None)

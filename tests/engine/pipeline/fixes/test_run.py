@@ -74,7 +74,7 @@ class Bench:
         file, line = (str(at[0]), at[1]) if at else ("", 0)
         self.events.clear()
         request = FixRequest(job="fix", recipe=recipe, folder=str(self.folder), trust_all=True, file=file, line=line)
-        pipeline.try_fixes(request, reporter or Reporter(self.events.append))
+        pipeline.fix(request, reporter or Reporter(self.events.append))
         assert isinstance(self.events[-1], JobFinished)
         return [event.fix for event in self.events if isinstance(event, FixTried)]
 

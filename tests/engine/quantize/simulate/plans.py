@@ -8,11 +8,8 @@ import torch
 from torch import nn
 
 from ace_studio.engine.quantize.calibrate import observe_ranges
-from ace_studio.engine.quantize.simulate import (
-    Simulator,
-    float_graph,
-    ops_of,
-)
+from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.quantize.simulate import Simulator, float_graph
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.records.recipes.plan import Plan, Precision
 from tests.engine.bound_plans import bound_at
@@ -26,6 +23,12 @@ def simulator_of(program):
     graph = float_graph(SimpleNamespace(program=program.exported))
     examples = [[program.example]]
     return Simulator(graph, ranges=observe_ranges(graph.graph_module, examples)), examples
+
+
+def ops_of(graph_module):
+    """Op id and node of every op of the graph, in order."""
+    nodes = [one for one in graph_module.graph.nodes if one.op == "call_function" and OP_ID in one.meta]
+    return [(one.meta[OP_ID], one) for one in nodes]
 
 
 def plan_of(simulator, precision, *, only=None, **schemes):

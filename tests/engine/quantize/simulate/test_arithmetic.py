@@ -13,10 +13,9 @@ from ace_studio.engine.quantize.simulate import (
     RESULTS,
     Simulator,
     float_graph,
-    ops_of,
 )
 from ace_studio.engine.torch_private.exporting import export_program
-from tests.engine.quantize.simulate.plans import INT8, plan_of, simulated_in
+from tests.engine.quantize.simulate.plans import INT8, ops_of, plan_of, simulated_in
 
 
 def test_a_value_that_never_moved_is_left_alone(mlp):

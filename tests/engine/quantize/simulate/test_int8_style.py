@@ -11,10 +11,9 @@ from ace_studio.engine.quantize.simulate import (
     READS,
     RESULTS,
     int8_layout,
-    ops_of,
 )
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
-from tests.engine.quantize.simulate.plans import INT8, plan_of, simulated_in, simulator_of
+from tests.engine.quantize.simulate.plans import INT8, ops_of, plan_of, simulated_in, simulator_of
 
 
 class Sums(nn.Module):

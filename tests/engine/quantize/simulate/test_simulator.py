@@ -15,13 +15,12 @@ from ace_studio.engine.quantize.pt2e import is_torchao_installed, quantize_int8
 from ace_studio.engine.quantize.simulate import (
     Simulator,
     float_graph,
-    ops_of,
 )
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 from tests.engine.bound_plans import bound_at
-from tests.engine.quantize.simulate.plans import ALL, INT8, plan_of, simulator_of
+from tests.engine.quantize.simulate.plans import ALL, INT8, ops_of, plan_of, simulator_of
 
 
 def test_a_plan_of_fp32_gives_what_eager_gives(program):
@@ -133,3 +132,10 @@ def test_torch_computes_what_is_simulated(mlp, granularity, grid, observer):
         built = converted(mlp.example)
     assert sqnr_db(simulator.outputs(plan, [mlp.example]), built) > 80.0
     assert simulator.sqnr_db(plan, examples) > 20.0
+
+
+def test_a_folded_norm_has_the_error_of_its_convolution(conv2d):
+    simulator, examples = simulator_of(conv2d)
+    errors = simulator.errors(plan_of(simulator, INT8), examples)
+    ((norm, home),) = simulator.folded.items()
+    assert errors[norm] is errors[home]

@@ -49,6 +49,31 @@ def actual_of(lowered) -> dict[str, str]:
     return {op.op_id: str(op.actual) for op in lowered.read_back()}
 
 
+class SummedDirections(nn.Module):
+    """A recognizer of text lines: convolution, both directions of a GRU summed, layer norm, residual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Conv2d(1, 8, (6, 3), padding=(0, 1))
+        self.recurrent = nn.GRU(8, 8, bidirectional=True)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, lines: torch.Tensor) -> torch.Tensor:
+        steps, _ = self.recurrent(self.features(lines).relu().squeeze(2).permute(2, 0, 1))
+        both = steps.view(steps.shape[0], steps.shape[1], 2, -1).sum(2)
+        return self.norm(both) + both
+
+
+def test_a_layer_norm_beside_8_bit_ops_stays_float():
+    torch.manual_seed(0)
+    captured = capture(TinyModel(SummedDirections().eval(), [(torch.randn(1, 1, 6, 12),) for _ in range(3)]))
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC))
+    want, got = (captured.example.call(one) for one in (captured.module, lowered))
+    assert got[0].shape == want[0].shape  # OpenVINO 2026.4 gave [12, 12, 8] where NNCF quantized the norm's input
+    assert sqnr_db(want, got) > 30
+    assert "int8-static" in actual_of(lowered).values()
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("precision", HERE)
 def test_the_result_is_close_at_a_size_that_was_not_traced(name, precision):
@@ -129,11 +154,8 @@ def test_a_precision_that_the_processor_lacks_is_refused_with_what_it_would_take
 
 
 def test_another_device_is_refused():
-    job = job_for(TARGET, captured_easy("mlp"))
-    job.device = torch.device("cuda")
-    with pytest.raises(AceError) as caught:
-        TARGET.lower(job)
-    assert caught.value.problem.code is ErrorCode.UNSUPPORTED
+    assert not TARGET.device_problem(torch.device("cpu"))
+    assert "runs on the CPU only" in TARGET.device_problem(torch.device("cuda"))
 
 
 def test_a_broken_artifact_is_a_bad_file(tmp_path):
@@ -172,6 +194,7 @@ def test_calibration_reports_its_way_and_can_be_cancelled():
             TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC, reporter=cancelled_at(detail)))
 
 
+@pytest.mark.slow
 def test_quantizing_prints_nothing_sends_nothing_and_leaves_no_file_in_the_home_folder(tmp_path):
     code = """
 import os, socket, sys
@@ -264,9 +287,9 @@ def test_options_that_openvino_would_choose_otherwise_are_told():
     usual = import_openvino().Core().get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
     job = job_for(TARGET, captured_easy("mlp"), Precision.FP32)
     TARGET.lower(job)
-    told = [one.what for one in job.reporter.warnings if one.code == "artifact-options"]
+    told = [one for one in job.reporter.warnings if one.code == "artifact-options"]
     assert bool(told) == (usual not in {"f32", "float32"})
-    assert all('"INFERENCE_PRECISION_HINT": "f32"' in what for what in told)
+    assert all(one.options == {"INFERENCE_PRECISION_HINT": "f32"} for one in told)
 
 
 def test_one_position_of_an_8_bit_product_loses_its_dimension():

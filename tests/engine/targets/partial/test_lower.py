@@ -233,6 +233,7 @@ def test_that_no_subgraph_is_worth_its_place_is_said_as_that(
     assert [one.code for one in job.reporter.warnings] == said
 
 
+@pytest.mark.slow
 def test_the_worst_subgraph_tells_the_arithmetic_apart_from_the_decisions(
     partial: PartialModel, tmp_path: Path
 ) -> None:

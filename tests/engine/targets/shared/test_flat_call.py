@@ -73,3 +73,43 @@ def test_a_default_that_was_not_traced_may_be_written_out() -> None:
     assert call.flatten((X,), {"shift": SHIFT, "scale": float("1.0")}) == [X, SHIFT]
     with pytest.raises(AceError, match="traced were x, shift"):
         call.flatten((X, SHIFT, 3.0), {})
+
+
+class Nested(nn.Module):
+    """Gives containers in containers, a size, and a constant."""
+
+    def forward(self, x: Tensor, shift: Tensor) -> dict[str, object]:
+        return {"sum": x + shift, "both": (x, [shift * 2, x.shape[0]]), "name": None}
+
+
+@pytest.fixture(scope="module")
+def nested() -> FlatCall:
+    loaded = LoadedModel(module=Nested().eval(), source=Path(), sha256="")
+    examples = [Example((torch.ones(n, 4),), {"shift": torch.zeros(n, 4)}) for n in (2, 3)]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    return FlatCall(capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0])
+
+
+def test_results_are_nested_as_forward_nests_them(nested) -> None:
+    call = nested.around(lambda x, shift: [x + shift, x, shift * 2, torch.tensor(5)])
+    result = call(X, shift=SHIFT)
+    assert list(result) == ["sum", "both", "name"]
+    assert type(result["both"]) is tuple and type(result["both"][1]) is list
+    assert result["both"][0] is X
+    assert result["both"][1][1] == 5 and type(result["both"][1][1]) is int
+    assert result["name"] is None
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [((X,), {"shift": SHIFT}), ((X, SHIFT), {}), ((), {"shift": SHIFT, "x": X})]
+)
+def test_a_function_of_flat_tensors_is_called_with_each_input_in_its_place(nested, args, kwargs) -> None:
+    seen = []
+    nested.around(lambda *tensors: seen.extend(tensors) or [X, X, X, 5])(*args, **kwargs)
+    assert [one is other for one, other in zip(seen, (X, SHIFT), strict=True)] == [True, True]
+
+
+def test_an_input_by_name_that_is_no_tensor_is_refused(nested) -> None:
+    with pytest.raises(AceError) as caught:
+        nested.around(lambda *_: [X, X, X, 5])(X, shift=None)
+    assert caught.value.problem.code is ErrorCode.BAD_INPUT

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
 from ace_studio.engine.targets import TARGETS, select_targets
+from ace_studio.engine.targets.torch import aoti
 from ace_studio.engine.targets.torch.aoti import checked_package
-from ace_studio.engine.targets.torch.program import ARTIFACT_NAME
+from ace_studio.engine.targets.torch.program import PROGRAM_NAME
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.tensors import SizeLimit
 from tests.engine.targets.conftest import bound, captured_model, make_job
 
 pytestmark = pytest.mark.skipif(not TARGETS["aoti"].available().ok, reason=TARGETS["aoti"].available().reason)
@@ -27,7 +31,7 @@ def package(tmp_path_factory):
 @pytest.mark.slow
 def test_the_package_says_its_threads_when_it_is_built_and_when_it_is_opened(package):
     path, warnings = package
-    assert path.name == ARTIFACT_NAME
+    assert path.name == PROGRAM_NAME
     assert any("runs on 1 thread" in one.what for one in warnings)
     assert checked_package(path)[1] == 1
     TARGETS["aoti"].load(path, threads=2)(torch.zeros(3, 16))
@@ -42,6 +46,19 @@ def test_inputs_that_the_code_would_misread_are_refused(package, wrong):
         run(wrong)
     assert caught.value.problem.code is ErrorCode.BAD_INPUT
     assert "(any, 16)" in caught.value.problem.why
+
+
+@pytest.mark.parametrize(("size", "is_proven"), [(3, True), (50, True), (2, False), (80, False)])
+def test_sizes_beyond_the_proven_range_are_refused_with_the_range_in_words(size, is_proven, monkeypatch, tmp_path):
+    one = {"dtype": "float32", "sizes": [None, None], "limits": [SizeLimit(0, 1, "x.1", 3, 50)]}
+    notes = {"ace_inputs": json.dumps([one])}
+    monkeypatch.setattr(aoti, "open_package", lambda path: (lambda *tensors: tensors, notes))
+    run, _ = checked_package(tmp_path)
+    if is_proven:
+        run(torch.zeros(2, size))
+        return
+    with pytest.raises(AceError, match=r"x\.1 must be 3 to 50"):
+        run(torch.zeros(2, size))
 
 
 def test_auto_does_not_build_the_same_code_twice():

@@ -7,8 +7,12 @@ import shutil
 import pytest
 import torch
 
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.torch.program import compiler_problem, load_flat_graph, pinned
+from ace_studio.engine.torch_private.exporting import SerializeError
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Precision
+from tests.engine.targets.conftest import bound, captured_model, make_job
 
 
 def test_a_call_gets_contiguous_inputs_no_gradients_and_its_number_of_threads():
@@ -45,7 +49,23 @@ def test_a_file_that_is_no_program_is_refused(tmp_path):
 
 def test_without_a_compiler_it_is_named(monkeypatch):
     monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/clang++" if name == "clang++" else None)
     assert compiler_problem() == ""
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert "g++ was not found" in compiler_problem()
+    monkeypatch.setenv("CXX", "/nowhere/c++")
+    assert "/nowhere/c++ was not found" in compiler_problem()
+
+
+def test_an_op_that_no_program_file_can_hold_is_named_with_a_remedy(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise SerializeError("Failed serializing node scan in graph: ...")
+
+    captured = captured_model("mlp")
+    lowered = TARGETS["eager"].lower(make_job(captured, bound("eager", captured, Precision.FP32), tmp_path))
+    monkeypatch.setattr(torch.export, "save", refuse)
+    with pytest.raises(AceError, match="cannot write scan into a program file") as caught:
+        lowered.save(tmp_path)
+    assert caught.value.problem.code is ErrorCode.UNSUPPORTED
+    assert "result.module" in caught.value.problem.remedy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt
 
-from ace_studio.gui.panels.capture.method_list import NAME, OUTCOME
+from ace_studio.gui.panels.capture.method_list import NAME, OUTCOME, method_rows
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
 from tests.gui.capturing import LEFT, OUTCOMES, item
 
@@ -27,7 +27,7 @@ def test_every_rung_is_shown_with_its_outcome_in_words_and_its_problem_below_it(
     assert taken.text(OUTCOME) == "captured, equal to eager – taken"
     assert taken.font(NAME).bold()
     assert (taken.text(2), taken.text(3)) == ("2.0 s", "9")
-    assert item(capture_panel, "fx").text(OUTCOME) == "not tried"
+    assert item(capture_panel, "fx").text(OUTCOME) == "not tried: dynamo gave it"
     assert all(not item(capture_panel, one.name).icon(OUTCOME).isNull() for one in OUTCOMES)
 
 
@@ -47,3 +47,10 @@ def test_the_last_rung_cannot_be_switched_off(desk, capture_panel):
     assert desk.document.recipe.capture.rungs == ("fx",)
     assert item(capture_panel, "fx").checkState(NAME) is Qt.CheckState.Checked
     assert "At least one capture method" in desk.document.problems[-1].what
+
+
+def test_rungs_that_are_off_come_last(desk, capture_panel):
+    desk.session.choices.set_rungs(["partial", "dynamo"])
+    rows = method_rows(desk.document)
+    assert [row.name for row in rows] == ["partial", "dynamo", "export", "export-strict", "fx"]
+    assert [row.is_on for row in rows] == [True, True, False, False, False]

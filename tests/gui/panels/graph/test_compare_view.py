@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
+from ace_studio.gui.graph_view.colours import family_colouring
+from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.tooltips import tooltip_of
+from ace_studio.gui.panels.graph.compare_view import CommonPlaces
+from ace_studio.gui.style.colours import DARK
 from ace_studio.session.document import EdgeChoice
+from tests.gui.gestures import close_block, open_block
+from tests.gui.graph_tables import layered_table, table_of
 from tests.gui.run_results import TABLE, run_of
 
 
@@ -71,12 +77,12 @@ def test_opening_a_block_on_one_side_opens_it_on_the_other(desk, compared_graph)
     first, second = compared_graph.view, compared_graph.compare.view
     first.canvas.close_everything()
     assert not open_paths(first) and not open_paths(second)
-    second.open_block("layers.1")
+    open_block(second, "layers.1")
     assert open_paths(second) == open_paths(first) == {"layers", "layers.1"}
     # In the second view this module is one op, and no block.
-    first.open_block("layers.1.mlp")
+    open_block(first, "layers.1.mlp")
     assert open_paths(second) == {"layers", "layers.1"}
-    second.close_block("layers.1")
+    close_block(second, "layers.1")
     assert "layers.1" not in open_paths(first)
 
 
@@ -126,3 +132,23 @@ def test_the_button_closes_it_again_and_it_costs_nothing_then(desk, compared_gra
     desk.session.view.select_run(0)
     desk.settle()
     assert compared_graph.compare.summary.text() == before
+
+
+def picture_of(table):
+    return Picture(table, family_colouring(table, DARK))
+
+
+def test_the_place_of_a_common_op_is_found_in_the_other_graph():
+    whole, part = picture_of(layered_table(2)), picture_of(table_of([("stem_linear", "aten.linear.default", "stem")]))
+    places = CommonPlaces(whole, part)
+    here, there = places._look()
+    assert places.other_place(*here[0], from_first=True) == pytest.approx(tuple(there[0]), abs=0.5)
+    assert places.other_place(*there[0], from_first=False) == pytest.approx(tuple(here[0]), abs=0.5)
+
+
+def test_without_common_ops_no_place_matches():
+    first, second = picture_of(layered_table(1)), picture_of(table_of([("other", "aten.add.Tensor", "")]))
+    places = CommonPlaces(first, second)
+    assert places.other_place(0.0, 0.0, from_first=True) is None
+    assert places.fits(first, second)
+    assert not places.fits(second, first)

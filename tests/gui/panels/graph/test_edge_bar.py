@@ -79,7 +79,7 @@ def test_the_edges_are_walked_one_by_one_and_what_hides_them_is_opened(desk, gra
         desk.settle()
         seen.append(desk.document.selection.op_ids)
         assert all(
-            graph_with_run.view.picture.row_visible(row) for row in graph_with_run.view.picture.rows_of(seen[-1])
+            graph_with_run.view.picture.scene.visible[row] for row in graph_with_run.view.picture.rows_of(seen[-1])
         )
     assert len(set(seen)) == count
     assert f"{count}: " in graph_with_run.edge_bar.words.text()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
+from ace_studio.gui.panels.model.panel import Origin
+from ace_studio.records.messages import FileReport
+from ace_studio.session.document import Document
 from tests.gui.gestures import choose
 
 
@@ -29,3 +33,18 @@ def test_calibration_inputs_come_from_a_file_or_a_folder_of_images(desk, monkeyp
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: f"{folder}/pictures")
     desk.bot.mouseClick(buttons["Calibration inputs from a folder of images"], Qt.MouseButton.LeftButton)
     assert desk.document.recipe.calibration.inputs == "pictures/"
+
+
+def test_what_fits_the_weights_comes_before_looking_for_code(desk):
+    report = FileReport(
+        path="/m/a.pth", kind="state-dict", label="Weights", sha256="a", size_bytes=1, trust="data",
+        fits=("timm:resnet18",),
+    )  # fmt: skip
+    origin = Origin(desk.session, about_to_open=lambda: None)
+    desk.bot.addWidget(origin)
+    origin.update_from(Document(file=report))
+    texts = [one.text() for one in origin.findChildren(QPushButton)]
+    assert texts[0] == "resnet18\nof timm"
+    assert texts[1].startswith("Look for the code")
+    origin.update_from(Document(file=replace(report, kind="python")))
+    assert origin.isHidden()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QCheckBox, QLabel
 
-from ace_studio.gui.panels.plan.choice_box import ChoiceBox
+from ace_studio.gui.panels.plan.editors import ChoiceBox
 from ace_studio.records.recipes.plan import WeightGranularity
 from ace_studio.records.recipes.recipe import ImproveMethod, PruneMethod
 from tests.gui.forms import note, opened

@@ -73,6 +73,7 @@ def test_rules_are_moved_and_removed_by_buttons_and_by_keys(desk, layered_plan):
     desk.bot.mouseClick(listed.down, Qt.MouseButton.LeftButton)
     desk.settle()
     listed.table.setFocus()
+    listed.table.setFocus()
     desk.bot.keyClick(listed.table, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
     desk.settle()
     assert [match for match, _ in rules(desk)] == ["module:layers.0", "module:layers.1", "module:stem"]

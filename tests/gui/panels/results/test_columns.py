@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ace_studio.gui.panels.results.columns import plan_words
+from ace_studio.gui.panels.results.columns import figure_columns, plan_words
+from ace_studio.gui.style.colours import DARK
 from ace_studio.records.results import SearchStep
+from ace_studio.session.comparison.figures import ComparedRow, Difference
+from tests.gui.comparing import press, two_plans
 from tests.gui.run_results import TABLE, run_of
 
 
@@ -15,3 +18,52 @@ def test_a_plan_is_told_from_another_by_the_ops_that_it_keeps_and_by_better_weig
     kept = replace(run.ops[0], planned="fp32")
     step = SearchStep(target="t", low="int8-static", improved=("smoothquant",))
     assert plan_words(replace(run, ops=(kept, *run.ops[1:])), step) == "int8-static, 1 op at fp32, smoothquant"
+
+
+FASTER = Difference(first=2.0, second=1.0, change=0.5, low=0.45, high=0.55, is_clear=True)
+NOISE = Difference(first=2.0, second=2.1, change=1.05, low=0.9, high=1.2)
+SAME = Difference(first=3.0, second=3.0, change=0.0)
+
+
+def change_of(row, title):
+    columns = figure_columns([row], DARK)
+    at = next(at for at, each in enumerate(columns) if each.title.startswith(f"A: {title}"))
+    found = columns[at + 2]
+    return found.values[0], found.colour(0)
+
+
+def test_a_clear_change_has_a_colour_and_one_within_the_noise_is_grey_and_says_so():
+    row = ComparedRow(name="a", latency=FASTER, speedup=NOISE, metric=SAME, sqnr=SAME, size=Difference(first=1.0))
+    assert change_of(row, "latency") == ("0.50×  0.45 – 0.55", DARK.good)
+    assert change_of(row, "speed-up") == ("1.05×  0.90 – 1.20, within noise", DARK.text_dim)
+    assert change_of(row, "metric") == ("the same", DARK.text_dim)
+    assert change_of(row, "size") == ("–", DARK.text_dim)
+
+
+def test_results_of_two_runs_stand_beside_each_other_and_a_row_selects_both(desk):
+    found = two_plans(desk)
+    panel = desk.panel("results")
+    assert panel.model.rowCount() == len(found.rows)
+    assert panel._verdict.text().startswith("B against A: ")
+    assert not panel.export_button.isEnabled()
+    last = len(found.rows) - 1
+    panel.table.selectRow(panel.model.view_row(last))
+    desk.settle()
+    assert desk.document.selection.run == found.rows[last].runs[1]
+    press(desk, "Back to the present")
+    assert "target" in [each.title for each in panel.model.columns]
+
+
+def test_two_rows_of_one_run_are_pinned_from_the_menu_and_compared(desk):
+    desk.ran()
+    panel = desk.panel("results")
+    measured = [row for row, each in enumerate(panel.rows) if each.index is not None and each.run.latency_ms]
+    for row, pin in zip(measured[:2], panel.pin_actions, strict=True):
+        panel.table.selectRow(panel.model.view_row(row))
+        desk.settle()
+        pin.trigger()
+        desk.settle()
+    press(desk, "Show the difference")
+    (row,) = [each for each in desk.document.comparison.rows if each.name != "baseline"]
+    assert row.runs == (0, 1)
+    assert row.latency.change is not None

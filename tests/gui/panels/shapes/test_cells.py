@@ -7,7 +7,8 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit
 
 from ace_studio.gui.panels.shapes.verdicts import chip_of
-from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict
+from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, TensorSpec
+from tests.gui.panels.shapes.test_rows import NESTED
 from tests.gui.shape_findings import ROW, SIZE_0, dims_of
 
 
@@ -32,9 +33,13 @@ def test_a_row_that_breaks_a_guard_is_red_says_so_and_is_fine_again_after_an_edi
     desk.session.choices.set_rows((first, wrong))
     desk.settle()
     last = f"{name}.{len(spec.shape) - 1}"
-    assert shapes_panel.table.fault_text(0, last) == ""
-    assert "the graph is fixed to size" in shapes_panel.table.fault_text(1, last)
+
+    def fault(row):
+        return model.fault_of(row, next(one for one in model.columns if one.name == last))
+
     model = shapes_panel.table.model()
+    assert fault(0) == ""
+    assert "the graph is fixed to size" in fault(1)
     assert model.headerData(1, Qt.Orientation.Vertical, Qt.ItemDataRole.DisplayRole) == "✕ example 2"
     assert last in model.headerData(1, Qt.Orientation.Vertical, Qt.ItemDataRole.ToolTipRole)
     at = next(index for index, column in enumerate(shapes_panel.table.columns) if column.name == last)
@@ -42,7 +47,7 @@ def test_a_row_that_breaks_a_guard_is_red_says_so_and_is_fine_again_after_an_edi
     assert brush.color().name() == desk.window.theme.colours.bad
     desk.session.choices.set_rows((first, first))
     desk.settle()
-    assert shapes_panel.table.fault_text(1, last) == ""
+    assert fault(1) == ""
 
 
 def test_a_dimension_that_batch_only_holds_says_held():
@@ -146,3 +151,36 @@ def test_choosing_random_with_bounds_leaves_them_selected_to_be_typed(desk, shap
     desk.bot.keyClick(line, Qt.Key.Key_Return)
     desk.settle()
     assert specs()[0].values == "random 0..7"
+
+
+def shown(desk, shapes_panel, row):
+    shapes_panel._use_rows()
+    desk.session.choices.set_rows((row,))
+    desk.settle()
+    return shapes_panel.table
+
+
+def test_a_click_on_a_group_folds_it_and_another_unfolds_it(desk, shapes_panel):
+    table = shown(desk, shapes_panel, NESTED)
+    before = len(table.columns)
+    for count in (before - 6, before):
+        place = dict(table.groups.group_places())["batch"]
+        desk.bot.mouseClick(table.groups.viewport(), Qt.MouseButton.LeftButton, pos=place.center())
+        desk.settle()
+        assert len(table.columns) == count
+
+
+def test_groups_stand_over_their_columns_and_tuples_say_so(desk, shapes_panel):
+    table = shown(desk, shapes_panel, NESTED)
+    places = dict(table.groups.group_places())
+    assert list(places) == ["batch", "scale", "bias"]
+    assert places["scale"].left() == table.groups.sectionViewportPosition(7)
+    desk.session.choices.set_choice("inputs", tuples=("batch",))
+    desk.settle()
+    assert table.groups.group_text("batch") == "▾ batch (tuple)"
+
+
+def test_a_group_of_many_inputs_is_folded_at_first(desk, shapes_panel):
+    cache = {f"cache.{number}": TensorSpec(shape=(1, 2)) for number in range(8)}
+    table = shown(desk, shapes_panel, {"x": TensorSpec(shape=(2,)), **cache})
+    assert [column.name for column in table.columns] == ["x.0", "x.dtype", "x.values", "cache.folded"]

@@ -7,8 +7,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.dialogs.catch import CatchDialog
-from ace_studio.records.tensors import DimChoice, TensorSpec
+from ace_studio.gui.panels.shapes.panel import embedding_rows, wants_sizes
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.messages import JobFailed, SizesWanted
+from ace_studio.records.recipes.recipe import Recipe, ShapesFrom, TargetsChoice
+from ace_studio.records.tensors import DimChoice, InputFinding, TensorSpec
 from ace_studio.session.choices import change
+from ace_studio.session.document import Document
 from tests.gui.planning import trigger
 
 
@@ -36,6 +42,40 @@ def test_rows_are_added_edited_pasted_and_removed(desk, shapes_panel):
     desk.bot.mouseClick(shapes_panel.remove_row_button, Qt.MouseButton.LeftButton)
     desk.settle()
     assert len(desk.document.recipe.inputs.rows) == 2
+
+
+def _stopped_run(desk, *rows):
+    """A run whose data have sizes that no example has."""
+    desk.engine.by_itself = False
+    desk.do("run")
+    job = desk.engine.requests[-1].job
+    desk.session.apply(SizesWanted(job=job, rows=rows))
+    desk.session.apply(JobFailed(job=job, problems=(Problem(code=ErrorCode.RECIPE, what="sizes"),)))
+    desk.panel("shapes")
+
+
+def test_rows_that_a_run_lacked_are_added_with_one_click(desk, shapes_panel):
+    shapes_panel._use_rows()
+    desk.settle()
+    wanted = ({"pixels": TensorSpec(shape=(7, 1, 8, 8))}, {"pixels": TensorSpec(shape=(9, 1, 8, 8))})
+    _stopped_run(desk, *wanted)
+    assert "The data of the last run" in shapes_panel._doubt.text()
+    desk.bot.mouseClick(shapes_panel.prove_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert [row["pixels"].shape[0] for row in desk.document.recipe.inputs.rows] == [16, 7, 9]
+    assert "The data of the last run" not in shapes_panel._doubt.text() or not shapes_panel._proposal.isVisible()
+
+
+def test_examples_of_a_function_get_the_sizes_of_the_data_with_one_click(desk, shapes_panel):
+    _stopped_run(desk, {"pixels": TensorSpec(shape=(7, 1, 8, 8))})
+    assert desk.document.failure is None  # the graph that is shown is whole
+    desk.bot.mouseClick(shapes_panel.prove_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.document.recipe.inputs.shapes_from is ShapesFrom.DATA
+    assert not shapes_panel._proposal.isVisible()
+    (action,) = [one for one in shapes_panel.menu().actions() if one.text() == "Take sizes from the data"]
+    action.trigger()
+    assert desk.document.recipe.inputs.shapes_from is ShapesFrom.EXAMPLES
 
 
 def test_verdicts_of_earlier_choices_say_so(desk, shapes_panel):
@@ -122,3 +162,32 @@ def test_examples_that_came_with_the_model_can_become_rows(desk, shapes_panel):
     desk.bot.mouseClick(shapes_panel.use_rows_button, Qt.MouseButton.LeftButton)
     desk.settle()
     assert [row["pixels"].shape[0] for row in desk.document.recipe.inputs.rows] == [16]
+
+
+def graph_of(*rows):
+    """A graph of (id, kind, operator, dtype, weights) rows, each reading the one before it."""
+    columns = list(zip(*rows, strict=True))
+    count = len(rows)
+    blank = dict.fromkeys(("module", "shape", "device"), ("",) * count)
+    zero = dict.fromkeys(("file", "line", "flops", "weight_bytes", "output_bytes"), (0,) * count)
+    edges = {"edge_source": tuple(range(count - 1)), "edge_target": tuple(range(1, count))}
+    names = ("op_id", "kind", "op", "dtype", "weights")
+    return GraphTable(**dict(zip(names, columns, strict=True)), **blank, **zero, **edges)
+
+
+def test_the_rows_of_an_embedding_are_found_for_the_input_that_indexes_it():
+    graph = graph_of(
+        ("flag", OpKind.INPUT, "input", "", ""),
+        ("ids", OpKind.INPUT, "input", "int64", ""),
+        ("embedding", OpKind.OP, "aten.embedding.default", "float32", "embed.weight 50x16 float32"),
+    )
+    assert embedding_rows(graph, [InputFinding(name="batch.ids", dtype="int64", dims=())]) == {"batch.ids": 50}
+
+
+def test_sizes_for_targets_are_asked_for_where_a_chosen_target_is_built_for_them():
+    def of(*names, **more):
+        return Document(recipe=Recipe(targets=TargetsChoice(names=names, **more)))
+
+    assert wants_sizes(of("tensorrt"))
+    assert not wants_sizes(of("openvino"))
+    assert wants_sizes(of("openvino", sizes={"x.0": (1, 4, 8)}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from ace_studio.engine.pipeline.compress.candidates import original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search.bisection import Evaluation, fewest_high, most_high
 from ace_studio.engine.pipeline.compress.search.evaluation import EvaluatedPlan, PlanEvaluator
@@ -46,6 +47,7 @@ class GoalSearch:
                 self._most_accurate(target)
         else:
             self._cheapest(targets)
+            self._try_what_is_exact(targets)
         for target in targets:
             self._note_unaffordable(target)
             self._keep_only_the_best(target)
@@ -98,6 +100,26 @@ class GoalSearch:
     def _best_so_far(self) -> SearchStep | None:
         meeting = [one.step for one in self._evaluator.plans if one.step.meets]
         return min(meeting, key=self._cost, default=None)
+
+    def _try_what_is_exact(self, targets: Sequence[Target]) -> None:
+        """Evaluate fp32 wherever a faster plan may be chosen, and the original if the best is not much faster than it.
+
+        Only where speed is wanted and the plan is left to the goal: there, what is not faster is not chosen.
+        """
+        best, limit_mb = self._best_so_far(), self._goal.max_size_mb
+        is_too_large = limit_mb is not None and self._job.state.baseline.size_bytes / 1e6 > limit_mb
+        if best is None or is_too_large or not self._prefers_exact:
+            return
+        original = original_target(self._job.loaded.frontend)
+        for target in targets:
+            own = [one.step for one in self._evaluator.on_target(target) if one.step.meets]
+            is_level = bool(own) and min(map(self._cost, own))[0] <= LEVEL * self._cost(best)[0]
+            if is_level or (target.name == original and self._cost(best)[0] * LEVEL > 1.0):
+                self._evaluator.uniform(target, Precision.FP32)
+
+    @property
+    def _prefers_exact(self) -> bool:
+        return self._job.recipe.plan.from_goal and self._goal.optimize is Objective.LATENCY
 
     def _most_accurate(self, target: Target) -> None:
         """Find the most accurate plan that is affordable: fp32 if it is, else as many high ops as fit."""
@@ -190,7 +212,9 @@ class GoalSearch:
         built = [one for one in self._evaluator.on_target(target) if one.step.status is RunStatus.OK]
         built.sort(key=lambda one: rank(step_figures(one.step), self._goal))
         meeting = [one for one in built if one.step.meets]
-        kept = [one for one in meeting if self._is_level(one, meeting[0])][:MOST_KEPT]
+        level = [one for one in meeting if self._is_level(one, meeting[0])]
+        exact = [one for one in level[MOST_KEPT:] if one.plan.label == Precision.FP32 and self._prefers_exact]
+        kept = level[:MOST_KEPT] + exact
         if built:
             self._evaluator.keep_only(target, kept or built[:1])
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ace_studio.engine.pipeline.compress.candidates import make_candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
+from ace_studio.engine.pipeline.compress.search.bisection import RankedOp, SensitivityRanking
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.engine.targets.base import Target

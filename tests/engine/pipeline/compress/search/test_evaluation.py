@@ -10,8 +10,8 @@ from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.search import evaluation
+from ace_studio.engine.pipeline.compress.search.bisection import RankedOp, SensitivityRanking
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator, StepStore, with_findings
-from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import Plan, Precision

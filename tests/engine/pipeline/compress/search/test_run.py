@@ -145,6 +145,7 @@ def test_a_latency_that_nothing_has_is_out_of_reach_without_keeping_ops_high(mod
     assert {step.low for step in job.state.search} >= {"int8-static", "fp32"}
 
 
+@pytest.mark.slow
 def test_the_most_accurate_within_a_size_has_as_many_ops_high_as_fit(model, tmp_path):
     sizes = _searched(model, tmp_path / "sizes", _recipe(min_sqnr_db=195.0)).state.search
     low, full = sizes[0].size_bytes, sizes[-1].size_bytes
@@ -340,3 +341,42 @@ def test_what_promises_most_is_searched_first_and_floats_are_tried_where_nothing
     search = _watched(model, tmp_path, monkeypatch, firsts)
     assert search.searched == ["openvino int8-static", "onnxruntime int8-static"]
     assert search.floats == ["onnxruntime", "openvino"]
+
+
+def _exact(model, output, monkeypatch, firsts, **goal):
+    search = _watched(model, output, monkeypatch, {name: (ratio, 35.0) for name, ratio in firsts.items()})
+    search._goal = Goal(min_sqnr_db=30.0, **goal)
+    tried = []
+    monkeypatch.setattr(search._evaluator, "uniform", lambda target, precision: tried.append((target.name, precision)))
+    search._try_what_is_exact([TARGETS[name] for name in ("eager", "onnxruntime", "openvino")])
+    return tried
+
+
+def test_fp32_is_evaluated_where_the_best_plans_run_and_the_original_where_they_are_hardly_faster(
+    model, tmp_path, monkeypatch
+):
+    fast = {"onnxruntime int8-static": 0.5, "openvino int8-static": 0.2}
+    assert _exact(model, tmp_path, monkeypatch, fast) == [("openvino", Precision.FP32)]
+    slow = {"onnxruntime int8-static": 0.9, "openvino int8-static": 0.95}
+    targets = ["eager", "onnxruntime", "openvino"]
+    assert _exact(model, tmp_path, monkeypatch, slow) == [(name, Precision.FP32) for name in targets]
+
+
+def test_fp32_is_not_evaluated_for_its_speed_where_size_is_wanted_or_where_it_would_be_too_large(
+    model, tmp_path, monkeypatch
+):
+    firsts = {"openvino int8-static": 0.9}
+    assert _exact(model, tmp_path, monkeypatch, firsts, optimize=Objective.SIZE) == []
+    assert _exact(model, tmp_path, monkeypatch, firsts, max_size_mb=-1.0) == []
+
+
+def test_fp32_stays_beside_three_plans_that_are_as_fast(model, tmp_path):
+    search = GoalSearch(_job(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=30.0)))
+    kept = []
+    for index, precision in enumerate(("int8-static", "int8-dynamic", "bf16", "fp16", "fp32")):
+        plan = Plan(default=Precision(precision))
+        step = SearchStep(target="openvino", low=precision, latency_ratio=0.5 + index / 100, sqnr_db=40.0, meets=True)
+        search._evaluator._plans[precision] = EvaluatedPlan(step, SearchVariant(TARGET, plan), plan)
+    search._evaluator.keep_only = lambda _, plans: kept.extend(one.step.low for one in plans)
+    search._keep_only_the_best(TARGET)
+    assert kept == ["int8-static", "int8-dynamic", "bf16", "fp32"]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ace_studio.engine.pipeline.compress.search.ranking import RankedOp, SensitivityRanking
+from ace_studio.engine.pipeline.compress.search.bisection import RankedOp, SensitivityRanking
 from ace_studio.engine.pipeline.compress.search.variants import (
     SearchVariant,
     has_much_besides_products,

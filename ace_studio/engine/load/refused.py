@@ -1,0 +1,73 @@
+"""Files that a library refuses to open, each named for what it is."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ace_studio.engine.load.sniff import bad_file
+from ace_studio.engine.load.user_errors import raised_by_user
+from ace_studio.records.errors import AceError, message_of
+
+_CAUSES = (
+    (
+        re.compile(
+            r"maximum supported version|archive version \d+ does not match|schema.version|IR version|ValidateOpset",
+            re.I,
+        ),
+        "was written in a newer format than {library} reads here",
+        "update {library}, or export the model again with the release that is installed",
+    ),
+    (
+        re.compile(r"No Op registered for|Unknown builtin op|no attribute|not registered", re.I),
+        "has an operator that {library} does not know here",
+        "import the library that defines the operator, or export the model with operators of {library} alone",
+    ),
+)
+
+
+def refused_file(path: Path, reason: str, *, library: str, details: str = "") -> AceError:
+    """The error for a file that a library does not open, with the library's reason."""
+    for pattern, what, remedy in _CAUSES:
+        if pattern.search(f"{reason} {details}"):
+            return bad_file(
+                path, what.format(library=library), why=reason, remedy=remedy.format(library=library), details=details
+            )
+    remedy = "it may be damaged: copy or download it again, or export the model again"
+    return bad_file(path, f"is refused by {library}", why=reason, remedy=remedy, details=details)
+
+
+class _Reasons(logging.Filter):
+    """Keeps, instead of printing, the exceptions that a library logs before it raises another that says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        cause = record.exc_info[1] if record.exc_info else None
+        while cause is not None and cause.__cause__ is not None:
+            cause = cause.__cause__
+        if cause is not None:
+            self.said.append(f"{type(cause).__name__}: {message_of(cause)}")
+        return cause is None
+
+
+@contextlib.contextmanager
+def opening(path: Path, *, library: str = "torch") -> Iterator[None]:
+    """Turn what a library raises on a file into the file's error. What the user's own classes raise passes through."""
+    reasons, logger = _Reasons(), logging.getLogger("torch.export")
+    logger.addFilter(reasons)
+    try:
+        yield
+    except AceError:
+        raise
+    except Exception as error:  # a library raises anything on a file that it cannot read
+        if raised_by_user(error):
+            raise
+        raise refused_file(path, "; ".join([*reasons.said, message_of(error)]), library=library) from error
+    finally:
+        logger.removeFilter(reasons)

@@ -1,0 +1,120 @@
+"""Installing an engine pack in the window: the thread that does it, and the card that the start page offers it on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtWidgets import QFrame
+
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, label
+from ace_studio.records.errors import AceError, Problem
+from ace_studio.session.document import Document
+
+if TYPE_CHECKING:
+    from ace_studio.jobs.engine_packs import InstallStep
+
+_STEP_WORDS = {
+    "HASH": tr("Comparing the checksum"),
+    "UNPACK": tr("Unpacking"),
+    "COUNT": tr("Counting the files"),
+}
+
+
+class PackInstaller(QThread):
+    """Installs one pack at a time, off the main thread. `finished` follows, also after `cancel`."""
+
+    progressed = Signal(str, float)
+    """What it is doing, in the language of the window, and the fraction of that."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.file = Path()
+        self.problem: Problem | None = None
+        """Why the last installation failed, for whoever hears `finished`."""
+
+    def install(self, file: Path) -> None:
+        """Begin; does nothing while another one goes on."""
+        if not self.isRunning():
+            self.file, self.problem = file, None
+            self.start()
+
+    def run(self) -> None:
+        """Install the file in this thread."""
+        from ace_studio.jobs.engine_packs import install  # noqa: PLC0415 - not needed for the first picture
+
+        try:
+            install(self.file, self._report, self.isInterruptionRequested)
+        except AceError as error:
+            self.problem = error.problem
+
+    def _report(self, step: InstallStep, fraction: float) -> None:
+        self.progressed.emit(_STEP_WORDS[step.name], fraction)
+
+    def close(self) -> None:
+        """Cancel, and wait until nothing is left of it."""
+        self.requestInterruption()
+        self.wait()
+
+
+class EngineCard(QFrame):
+    """Says that there is no engine, and offers ways to get one; while a pack is installed, how far that is."""
+
+    def __init__(
+        self, installer: PackInstaller, *, install_pack: Callable[..., object], choose_python: Callable[[], object]
+    ) -> None:
+        super().__init__()
+        self.setProperty("role", "card")
+        self.setProperty("help", "engine-packs")
+        self._installer = installer
+        self._offered: Path | None = None
+        self._title = label("", "title")
+        self._why = label("", "dim")
+        self.offer_button = button("", lambda: install_pack(self._offered), role="primary")
+        self.file_button = button(tr("Install from a file…"), install_pack)
+        self.python_button = button(tr("Use another Python…"), choose_python)
+        self._offers = box(column(row(self.offer_button, None), row(self.file_button, self.python_button, None)))
+        self._step, self._bar = label("", "dim"), ProgressBar(tr("Progress"))
+        self.cancel_button = button(tr("Cancel"), installer.requestInterruption)
+        self._progress = box(column(self._step, row(self._bar, self.cancel_button, stretch=0)))
+        self.setLayout(column(self._title, self._why, self._offers, self._progress, margin=MARGIN))
+        installer.progressed.connect(self._show_progress)
+        self._problem: Problem | None = None
+        installer.started.connect(self._show)
+        installer.finished.connect(self._show)
+        self.hide()
+
+    def update_from(self, document: Document) -> None:
+        """Show the card if the engine is missing."""
+        if self._problem != document.activity.missing_engine:
+            self._problem = document.activity.missing_engine
+            self._show()
+
+    def _show(self) -> None:
+        """Show what there is now: the offers, or the progress. Downloads are looked for each time."""
+        from ace_studio.jobs.engine_packs import offered_files  # noqa: PLC0415 - not needed for the first picture
+
+        is_busy = self._installer.isRunning()
+        self.setVisible(is_busy or self._problem is not None)
+        self._progress.setVisible(is_busy)
+        self._offers.setVisible(not is_busy)
+        if is_busy:
+            self._title.setText(tr("Installing the engine"))
+            self._why.setText(self._installer.file.name)
+        elif self._problem is not None:
+            self._title.setText(tr("The engine is not installed"))
+            about = tr("It loads and runs your models, and comes as one file. Without it you can look, but not trace.")
+            self._why.setText(f"{about}\n{self._problem.what}. {self._problem.why}.")
+            self._offered = next(iter(offered_files()), None)
+            self.offer_button.setVisible(self._offered is not None)
+            if self._offered is not None:
+                self.offer_button.setText(tr("Install {name}", name=self._offered.name.removesuffix(".tar.gz")))
+                self.offer_button.setToolTip(str(self._offered))
+
+    def _show_progress(self, step: str, fraction: float) -> None:
+        self._step.setText(f"{step}: {fraction:.0%}")
+        self._bar.show_fraction(fraction)

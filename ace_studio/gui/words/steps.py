@@ -1,0 +1,170 @@
+"""The way from a file to an artifact, in steps: which are done, which one is next, and why another is not possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePath
+
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.words.formatting import plural
+from ace_studio.records.recipes.named_source import COLLECTIONS
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.results import RunStatus
+from ace_studio.session.document import Document, JobKind
+from ace_studio.session.job_queue import start_problem
+
+WEIGHTS_ALONE = frozenset({"safetensors", "state-dict"})
+"""Kinds of files that need code from elsewhere."""
+
+
+class StepState(StrEnum):
+    """Where a step stands."""
+
+    DONE = "done"
+    NEXT = "next"
+    """The one step to take now."""
+    WORKING = "working"
+    OPEN = "open"
+    """Possible, not needed now."""
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One step and where it stands."""
+
+    id: str
+    title: str
+    state: StepState
+    why: str
+    """What was done, what to do, or why it is not possible, in one sentence."""
+
+
+def steps_of(document: Document) -> tuple[NextStep, ...]:
+    """The steps in their order; exactly one is next, unless the engine works or everything is done."""
+    if not document.recipe.model.source or document.comparison is not None:
+        return ()
+    done = _done(document)
+    missing = next((step for step in ("open", "trust") if not done[step]), "")
+    following = missing or next((step for step in ("run", "export") if not done[step]), "")
+    working = {JobKind.TRACE: "trace", JobKind.RUN: "run"}.get(document.activity.verb, "")
+    if document.activity.is_working:
+        following = ""
+    made = []
+    for step, title in _TITLES.items():
+        if step == working:
+            state, why = StepState.WORKING, tr("Going on now")
+        elif step == following:
+            state, why = StepState.NEXT, _todo(step, document)
+        elif done[step]:
+            state, why = StepState.DONE, done[step]
+        else:
+            blocker = _blocker(step, missing, document)
+            state, why = (StepState.BLOCKED, blocker) if blocker else (StepState.OPEN, _todo(step, document))
+        made.append(NextStep(step, title, state, why))
+    return tuple(made)
+
+
+_TITLES = {
+    "open": tr("Open"),
+    "trust": tr("Trust"),
+    "inputs": tr("Inputs"),
+    "trace": tr("Trace"),
+    "plan": tr("Plan"),
+    "run": tr("Run"),
+    "compare": tr("Compare"),
+    "export": tr("Export"),
+}
+
+
+def needs_entry(document: Document) -> bool:
+    """Whether the user has to say what makes the model: nothing in the file is plain."""
+    file = document.file
+    is_code = file is not None and (file.kind in WEIGHTS_ALONE or bool(file.entries))
+    return is_code and not document.recipe.model.entry
+
+
+def has_random_weights(document: Document) -> bool:
+    """Whether the model is made by its class or its name alone, so that its weights come from nowhere."""
+    file, model = document.file, document.recipe.model
+    if file is None or model.weights or file.loads_weights:
+        return False
+    is_class = any(one.name == model.entry and one.kind == "class" for one in file.entries)
+    return is_class or file.kind in COLLECTIONS
+
+
+def _done(document: Document) -> dict[str, str]:
+    """NextStep -> what was done, in words; empty if it is not done."""
+    file, recipe = document.file, document.recipe
+    is_fresh = bool(document.runs) and document.result is not None and not document.is_stale
+    trusted = tr("Trusted") if file is not None and file.trust == "code" else tr("Holds no code to trust")
+    given = recipe.inputs.tracing or recipe.inputs.caught or recipe.calibration.inputs
+    rows = recipe.inputs.rows
+    inputs = tr("From {source}", source=given) if given else plural(len(rows), "example") if rows else ""
+    compresses = recipe.plan.from_goal and recipe.goal.has_bound
+    compresses = compresses or bool(
+        {recipe.plan.default, *(rule.precision for rule in recipe.plan.rules)} - {Precision.FP32}
+    )
+    return {
+        "open": PurePath(file.path).name if file is not None and not needs_entry(document) else "",
+        "trust": trusted if file is not None and not document.needs_trust else "",
+        "inputs": inputs or (tr("As they were traced") if document.graph is not None else ""),
+        "trace": plural(document.graph.op_count, "op") if document.graph is not None else "",
+        "plan": _plan_words(document) if compresses else "",
+        "run": plural(sum(run.status is RunStatus.OK for run in document.runs), "result") if is_fresh else "",
+        "compare": tr("A and B are pinned") if all(document.pins) else "",
+        "export": tr("Saved as {name}", name=PurePath(document.exported_to).name)
+        if is_fresh and document.exported_to
+        else "",
+    }
+
+
+def _plan_words(document: Document) -> str:
+    plan, goal = document.recipe.plan, document.recipe.goal
+    words = tr("Precisions from the goal") if plan.from_goal else str(plan.default)
+    if goal.max_drop is not None:
+        return tr("{plan}, at most {percent:g} % of the metric lost", plan=words, percent=100 * goal.max_drop)
+    if goal.min_sqnr_db is not None:
+        return tr("{plan}, at least {db:g} dB", plan=words, db=goal.min_sqnr_db)
+    return words
+
+
+def _todo(step: str, document: Document) -> str:
+    if step == "open" and needs_entry(document):
+        return tr("Choose what makes the model")
+    plan = _done(document)["plan"]
+    name = PurePath(document.file.path).name if document.file is not None else document.title
+    if document.has_changed_since_trust:
+        trust = tr("{name} has changed since you trusted it: look at what would run, then allow it", name=name)
+    else:
+        trust = tr("{name} is a program: look at what would run, then allow it", name=name)
+    return {
+        "open": tr("It could not be opened") if document.problems else tr("Looking at the file"),
+        "trust": trust,
+        "inputs": tr("Optional: without examples, sizes are proposed from the first layer"),
+        "trace": tr("Optional: see the graph first"),
+        "plan": tr("Nothing is compressed: choose a precision or a goal"),
+        "run": tr("Compress and measure: {plan}", plan=plan) if plan else tr("Measure; nothing is compressed yet"),
+        "compare": tr("See what was lost and won, side by side"),
+        "export": tr("Save the best verified artifact"),
+    }[step]
+
+
+def _blocker(step: str, missing: str, document: Document) -> str:
+    """Why a step is not possible now; empty if it is."""
+    if step in ("compare", "export") and not document.runs:
+        return tr("Run first")
+    if step in ("trace", "run") and missing:
+        return tr("{step} comes first", step=_TITLES[missing])
+    if document.activity.is_working and step in ("trace", "run", "export"):
+        return tr("Wait until the engine is done, or cancel")
+    return ""
+
+
+def why_not(document: Document) -> str:
+    """Why no job can start; empty if one can."""
+    if document.needs_trust:
+        return tr("Trust comes first")
+    problem = start_problem(document)
+    return f"{problem.what}. {problem.remedy}" if problem is not None else ""

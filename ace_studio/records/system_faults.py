@@ -1,0 +1,65 @@
+"""Faults of the machine (full or read-only disk, too many open files), recognised in whatever a library raised."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ace_studio.records import containment
+from ace_studio.records.errors import ErrorCode, Problem, message_of
+
+_ROOM = "Make room there, or name another folder (TMPDIR for temporary files)"
+_FAULTS: dict[int, tuple[str, str]] = {
+    errno.ENOSPC: ("The disk is full", _ROOM),
+    errno.EDQUOT: ("The disk quota is used up", _ROOM),
+    errno.EFBIG: ("A file is larger than this system allows", "Raise the limit (ulimit -f), or name another folder"),
+    errno.ENAMETOOLONG: ("A path is longer than this system allows", "Write the path of a file"),
+    errno.EROFS: ("The disk is read-only", "Name a folder that you may write to (TMPDIR for temporary files)"),
+    errno.EAGAIN: (
+        "No further process or thread could be started",
+        "Raise the limits (ulimit -u, -v), or end programs",
+    ),
+    errno.EMFILE: ("Too many files are open", "Raise the limit (ulimit -n), or close other programs"),
+    errno.ENFILE: ("Too many files are open on this machine", "Close other programs"),
+}
+"""Error number -> what it means, and what to do."""
+_WORDS = {os.strerror(number): number for number in _FAULTS} | {"can't start new thread": errno.EAGAIN}
+"""What libraries in native code, compilers and Python say instead of the number."""
+MEGABYTE = 1_000_000
+
+
+def system_problem(error: BaseException) -> Problem | None:
+    """The problem if the machine is the cause of an exception, whatever libraries made of it; else None."""
+    if (refused := containment.refusal(error)) is not None:
+        what = "Containment refused what the job tried"
+        return Problem(code=ErrorCode.SYSTEM, what=what, why=refused[0], remedy=refused[1])
+    for one in containment.causes(error):
+        text = message_of(one, limit=20_000)
+        number = one.errno if isinstance(one, OSError) else None
+        if number not in _FAULTS:
+            number = next((known for words, known in _WORDS.items() if words in text), None)
+        if number is not None:
+            what, remedy = _FAULTS[number]
+            where = str(one.filename or "") if isinstance(one, OSError) else ""
+            at = max(0, max(text.find(words) for words, known in _WORDS.items() if known == number) - 200)
+            return Problem(code=ErrorCode.SYSTEM, what=what, why=text[at : at + 400], remedy=remedy, where=where)
+    return None
+
+
+def missing_room(folder: Path, needed_bytes: int) -> str:
+    """The figures, if the disk of ``folder`` has less free than needed; else an empty string."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return ""
+    if free >= needed_bytes:
+        return ""
+    return f"about {needed_bytes / MEGABYTE:.1f} MB are needed in {folder}, and {free / MEGABYTE:.1f} MB are free there"
+
+
+def temporary_folder() -> Path:
+    """Where libraries and compilers put their temporary files."""
+    return Path(tempfile.gettempdir())

@@ -1,0 +1,71 @@
+"""The window and the command line with their own Python and Qt, without torch: one folder made by PyInstaller."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from contents import NOT_SHIPPED, write_contents
+from steps import HERE, ROOT, make_environment, run, say, version
+
+NAME = "ace-studio"
+
+
+def freeze(work: Path) -> Path:
+    """Freeze the program; returns its folder, whose executable is ``ace-studio``.
+
+    The environment holds only what the window needs, so that nothing else can get in.
+    """
+    say("installing what the window needs")
+    python = make_environment(work / "window", "pyinstaller", "pyinstaller-hooks-contrib")
+    # Not editable: what is frozen is what the wheel has.
+    make_environment(work / "window", "--upgrade", "--force-reinstall", "--no-deps", ROOT)
+    make_environment(work / "window", f"{ROOT}[window]")
+    package = run([python, "-I", "-c", "import ace_studio; print(ace_studio.__path__[0])"]).strip()
+    for origin in Path(package).parent.glob("ace_studio-*.dist-info/direct_url.json"):
+        origin.unlink()  # it holds the folder of this checkout
+    say("freezing the window")
+    run(
+        [
+            python, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN", HERE / "ace-studio.spec",
+            "--distpath", work / "frozen", "--workpath", work / "freezing",
+        ],
+        cwd=HERE,
+        variables={"ACE_PACKAGE": package, "ACE_VERSION": version(), "ACE_ICON": str(make_icon(python, work) or "")},
+    )  # fmt: skip
+    folder = work / "frozen" / NAME
+    forget_places(folder)
+    write_contents(python, folder, leave_out=frozenset(NOT_SHIPPED))
+    check_start(folder / (f"{NAME}.exe" if os.name == "nt" else NAME))
+    return folder
+
+
+def forget_places(folder: Path) -> None:
+    """Take out of the records of packages what differs by folder and is not shipped: scripts, and their origin."""
+    for record in folder.rglob("*.dist-info/RECORD"):
+        lines = record.read_text("utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if not _is_forgotten(line)), "utf-8")
+
+
+def _is_forgotten(line: str) -> bool:
+    return line.startswith("../") or ".dist-info/direct_url.json," in line
+
+
+def make_icon(python: Path, work: Path) -> Path | None:
+    """The icon in the form that the executables of this system hold; None on Linux, where the desktop looks for it."""
+    suffix = {"win32": ".ico", "darwin": ".icns"}.get(sys.platform)
+    if suffix is None:
+        return None
+    icon = work / f"ace-studio{suffix}"
+    code = (
+        "import sys; from PySide6.QtGui import QGuiApplication, QIcon; application = QGuiApplication(['', '-platform', "
+        "'offscreen']); assert QIcon(sys.argv[1]).pixmap(256, 256).save(sys.argv[2]), 'Qt cannot write this format'"
+    )
+    run([python, "-I", "-c", code, ROOT / "resources" / "icons" / "ace-studio.svg", icon])
+    return icon
+
+
+def check_start(executable: Path) -> None:
+    """Start the command line of a frozen program, which must know its version."""
+    run([executable, "--help"])

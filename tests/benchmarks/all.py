@@ -1,0 +1,282 @@
+"""Every benchmark, one after the other, and the table of the README.
+
+    python -m tests.benchmarks.all --out DIR [--only NAME ...] [--quick] [--models FOLDER] [--engine FOLDER]
+    python -m tests.benchmarks.all --page DIR/figures.json
+
+Each runs in a fresh process with its own folder and log in DIR; one that fails stops nothing, and one that lacks
+something (Node with dagre, a screen, a package, a folder of models) is left out, and said. ``--quick`` runs a small
+part of each, to try it. DIR gets ``figures.json``: what is there of benchmarks that do not run stays. ``--page`` keeps
+the file as that of the README, and writes the table there. The exit status is 1 if a figure is lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import psutil
+from msgspec.structs import replace
+
+from ace_studio.engine.measure import Ratio
+from ace_studio.records.places import example_recipe
+from ace_studio.records.results import OpReport, decode_result
+from tests.benchmarks.bench_kept_aside import KeptFound
+from tests.benchmarks.bench_layout import LayoutFound
+from tests.benchmarks.capture_row import RowFound, cpu_s
+from tests.benchmarks.children import run_child
+from tests.benchmarks.figures import KEPT, README, Figure, machine_here, median_of, page, read, spread, with_page, write
+from tests.benchmarks.model_files import load_file
+from tests.benchmarks.peers.found import PeerFound
+
+BUSY_CORES = 0.2
+"""So much of a core, on average, may others use while a benchmark runs."""
+LIMIT_S = 6 * 3600.0
+_GESTURE = re.compile(r"^(.+): median ([\d.]+) ms.*, n \d+, limit ([\d.]+) ms", flags=re.MULTILINE)
+_GAPS = re.compile(r"^(\S.{39})" + r" +[\d.]+" * 2 + r" +([\d.]+)" + r" +[\d.]+" * 5 + "$", flags=re.MULTILINE)
+
+
+# --- what each benchmark left, as figures ---
+
+
+def _read(path: Path, kind: Any = Any) -> Any:
+    return msgspec.json.decode(path.read_bytes(), type=kind)
+
+
+def _count(name: str, what: str, rows: Iterable[tuple[str, bool]], peer: str = "") -> Figure:
+    """How many of some rows are held, and which are not."""
+    held = dict(rows)
+    lost = [row for row, is_held in held.items() if not is_held]
+    words = f"{what}; lost: {', '.join(lost)}" if lost else what
+    value = len(held) - len(lost)
+    return Figure(id=name, what=words, value=value, unit=f"of {len(held)}", peer=peer, lost=bool(lost))
+
+
+def _capture(folder: Path) -> list[Figure]:
+    summary = _read(folder / "summary.json")
+    tool, count = max(summary["proven_by_tool"].items(), key=lambda one: one[1])
+    rows = [_read(path, RowFound) for path in folder.glob("*.json") if path.name != "summary.json"]
+    whole = Figure(
+        id="capture.whole", what="architectures captured whole, proven at unseen sizes", value=summary["whole"],
+        unit=f"of {summary['rows']}", peer=f"{tool} by hand", peer_value=count, lost=summary["whole"] <= count,
+    )  # fmt: skip
+    ratios = spread([1 / one.ratio for one in rows if one.ratio])
+    return [whole, median_of("capture.time", "time of a capture with its proof", ratios, peer="bare torch.export")]
+
+
+def _compressed(name: str, what: str, rows: Sequence[tuple[str, bool, str, Ratio | None]]) -> list[Figure]:
+    """How many models are held, and the one that looks worst beside its fastest peer."""
+    figures = [_count(f"{name}.held", what, [row[:2] for row in rows], "the fastest tool")]
+    timed = [(model, peer, ratio) for model, _, peer, ratio in rows if ratio]
+    for model, peer, ratio in sorted(timed, key=lambda one: one[2].median)[:1]:
+        figures.append(median_of(f"{name}.worst", f"the worst of these, {model}", ratio, peer=peer))
+    return figures
+
+
+def _peers(folder: Path) -> list[Figure]:
+    rows = [
+        (one.name, one.is_as_fast and one.is_as_faithful, one.fastest_peer,
+         one.ratio and Ratio(one.ratio, one.ratio_low, one.ratio_high))
+        for one in _read(folder / "summary.json", list[PeerFound])
+    ]  # fmt: skip
+    return _compressed("peers", "models compressed to run as fast, as faithfully", rows)
+
+
+def _kept(folder: Path) -> list[Figure]:
+    rows = [
+        (one.name, not one.reasons, one.fastest_peer,
+         one.fastest and Ratio(one.fastest.ratio, one.fastest.low, one.fastest.high))
+        for one in _read(folder / "summary.json", list[KeptFound])
+    ]  # fmt: skip
+    return _compressed("kept", "models kept aside, compressed to run as fast with at most 1 % drop", rows)
+
+
+def _layout(folder: Path) -> list[Figure]:
+    rows = _read(folder / "summary.json", list[LayoutFound])
+    worst = min(rows, key=lambda one: spread(one.ratios).median)
+    what = f"layout of a flat graph, the worst: {worst.graph}, {worst.ops:,} ops"
+    held = [(f"{one.graph} {one.ops}", one.is_held) for one in rows]
+    count = _count("layout.held", "flat graphs laid out sooner, with no more crossings", held, "dagre")
+    return [median_of("layout.worst", what, spread(worst.ratios), peer="dagre"), count]
+
+
+def _gestures(folder: Path) -> list[Figure]:
+    found = _GESTURE.findall(folder.with_suffix(".log").read_text(encoding="utf-8"))
+    held = [(name, float(took) < float(limit)) for name, took, limit in found]
+    return [_count(f"{folder.name}.held", f"gestures within their limits ({folder.name})", held)]
+
+
+def _gaps(folder: Path) -> list[Figure]:
+    found = _GAPS.findall(folder.with_suffix(".log").read_text(encoding="utf-8"))
+    worst, name = max((float(longest), name.strip()) for name, longest in found)
+    what = f"longest CPU time of one turn of the window's event loop at 50,000 ops ({name}); limit 50 ms"
+    return [Figure(id="window.gap", what=what, value=worst, unit="ms", lost=worst > 50.0)]
+
+
+def _example(folder: Path) -> list[Figure]:
+    result = decode_result((folder / "result.json").read_bytes())
+    base, ceilings = result.baseline, result.ceilings
+    assert base and base.metric and ceilings and result.chosen is not None
+    run, model = result.runs[result.chosen], load_file(example_recipe().with_name("model.py"))
+    speed = Ratio(run.speedup or 0.0, run.speedup_low or 0.0, run.speedup_high or 0.0)
+    size = sum(one.numel() for one in model.make_model().parameters())
+    machine = f"one core, {ceilings.gflops['fp32']:.0f} GFLOP/s at fp32, {ceilings.gbytes_per_s:.0f} GB/s"
+    beside = {"peer": base.name, "peer_value": _share(base.ops)}
+    return [
+        Figure(id="example.parameters", what="parameters of the example", value=size),
+        Figure(id="example.accuracy", what="accuracy of the example, float", value=base.metric),
+        Figure(id="example.pictures", what="held-out pictures", value=len(model.load_splits()[1].digits)),
+        median_of("example.speed", f"the example on {run.target} at {run.precision}", speed, peer=base.name),
+        Figure(id="example.ceiling", what=f"share of the ceilings ({machine})", value=_share(run.ops), **beside),
+    ]
+
+
+def _share(ops: Sequence[OpReport]) -> float:
+    """The least time that the timed ops could take here, by the roofline of their precision, over what they take."""
+    timed = [(one.latency_ms, one.ceiling_share or 0.0) for one in ops if one.latency_ms]
+    return sum(took * share for took, share in timed) / sum(took for took, _ in timed)
+
+
+def _own(folder: Path) -> list[Figure]:
+    return read(folder / "figures.json")
+
+
+# --- the benchmarks ---
+
+
+class Benchmark(NamedTuple):
+    """One module to run, and how what it left is read."""
+
+    module: str
+    gather: Callable[[Path], list[Figure]] | None = None
+    """None: its figure is whether all its claims hold."""
+    words: str = "--out {out}"
+    quick: str = ""
+    """More words for a quick run."""
+    needs: tuple[str, ...] = ()
+    """Packages, and what `missing` knows besides."""
+
+
+def _on_screen(name: str, gather: Callable[[Path], list[Figure]]) -> Benchmark:
+    words = f"tests/benchmarks/bench_{name}.py -m benchmark -s -p no:cacheprovider"
+    return Benchmark("pytest", gather, words, needs=("screen",))
+
+
+RUNTIMES = ("nncf", "openvino", "onnxruntime")
+PREFIX = "tests.benchmarks.bench_"
+BENCHMARKS = {
+    "start": Benchmark(f"{PREFIX}start", _own, quick="--rounds 2"),
+    "scale": Benchmark(f"{PREFIX}scale", _own, quick="--rounds 1 --ops 100 1000 --runs 1 100"),
+    "example": Benchmark("ace_studio", _example, "run {recipe} --out {out} --trust"),
+    "layout": Benchmark(
+        f"{PREFIX}layout", _layout, "--out {out} --engine {engine}", "--sizes 100 --rounds 2", ("dagre",)
+    ),
+    "graph-view": _on_screen("graph_view", _gestures),
+    "panels": _on_screen("panels", _gestures),
+    "window": _on_screen("window", _gaps),
+    "capture": Benchmark(f"{PREFIX}capture", _capture, quick="--rows 4", needs=("timm", "transformers")),
+    "partial": Benchmark(f"{PREFIX}partial", quick="--only lstm", needs=RUNTIMES[1:]),
+    "slow-traces": Benchmark(f"{PREFIX}slow_traces", quick="--only resnet50 --rounds 1"),
+    "sensitivity": Benchmark(f"{PREFIX}sensitivity", quick="--only mobilenetv2 --size 96"),
+    "decode": Benchmark(f"{PREFIX}decode", quick="--tokens 4 --repetitions 1", needs=RUNTIMES),
+    "builds": Benchmark(f"{PREFIX}builds", quick="--only resnet50 --rounds 1", needs=RUNTIMES),
+    "peers": Benchmark(f"{PREFIX}peers", _peers, quick="--only mobilenet_v2 --rounds 5 --processes 2", needs=RUNTIMES),
+    "kept": Benchmark(
+        f"{PREFIX}kept_aside", _kept, "--out {out} --work {work}", "--only mlp_mixer --processes 2", RUNTIMES
+    ),
+    "goals": Benchmark(f"{PREFIX}goals", None, "{models} --out {out}", "--only vad", ("models", *RUNTIMES)),
+}
+"""The cheap ones first."""
+
+
+def missing(benchmark: Benchmark, options: argparse.Namespace) -> str:
+    """What a benchmark lacks here, in words; empty if nothing."""
+    has_dagre = options.engine is not None and (options.engine / "node_modules/@dagrejs/dagre").is_dir()
+    is_screenless = sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)
+    problems = {
+        "dagre": "" if shutil.which("node") and has_dagre else "Node, and --engine FOLDER with dagre (bench_layout)",
+        "screen": "a screen (xvfb-run in front of the command makes one)" if is_screenless else "",
+        "models": "" if options.models else "--models FOLDER (bench_goals)",
+    }
+    found = (problems.get(need, "" if need in problems or find_spec(need) else need) for need in benchmark.needs)
+    return ", ".join(filter(None, found))
+
+
+def _busy_s() -> float:
+    """Processor seconds that this machine has worked."""
+    times = psutil.cpu_times()
+    return sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq", "steal"))
+
+
+def run(name: str, options: argparse.Namespace) -> list[Figure]:
+    """Run one benchmark and return its figures; one that says so if it did not end with any."""
+    benchmark, folder = BENCHMARKS[name], options.out / name
+    shutil.rmtree(folder, ignore_errors=True)
+    words = f"{benchmark.words} {benchmark.quick if options.quick else ''}".split()
+    places = {"out": folder, "work": options.out / "work", "models": options.models, "engine": options.engine}
+    places["recipe"] = example_recipe()
+    before = time.monotonic(), _busy_s(), cpu_s()
+    log = folder.with_suffix(".log")
+    ending = run_child(benchmark.module, [word.format(**places) for word in words], log=log, limit_s=LIMIT_S)
+    wall_s, all_s, own_s = (
+        now - then for now, then in zip((time.monotonic(), _busy_s(), cpu_s()), before, strict=True)
+    )
+    try:
+        figures = benchmark.gather(folder) if benchmark.gather else []
+    except Exception as error:  # noqa: BLE001 - what a benchmark left may lack anything
+        figures, ending = [], f"{ending or 'ended well'}, but gave no figures: {type(error).__name__}: {error}"[:200]
+    if not figures or (ending and not any(one.lost for one in figures)):
+        what = f"all claims of {name} hold{ending and f': no, it {ending}'}"
+        figures.append(Figure(id=f"{name}.claims", what=what, value=float(not ending), lost=bool(ending)))
+    facts: dict[str, Any] = {
+        "command": f"python -m tests.benchmarks.all --only {name}{' --quick' * options.quick} --out DIR",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "machine": machine_here(),
+        "busy": all_s - own_s > BUSY_CORES * wall_s,
+        "quick": options.quick,
+    }
+    said = f"{name}: {wall_s:.0f} s, {len(figures)} figures{', busy' * facts['busy']}; {ending or 'ended well'}"
+    print(said, flush=True)
+    return [replace(one, **facts) for one in figures]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked for, or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--out", type=Path)
+    what.add_argument("--page", type=Path, metavar="FIGURES")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--models", type=Path, help="for goals")
+    parser.add_argument("--engine", type=Path, help="folder with node_modules/@dagrejs/dagre")
+    options = parser.parse_args(arguments)
+    if options.page:
+        figures = read(options.page)
+        write(KEPT, figures)
+        README.write_text(with_page(README.read_text(encoding="utf-8"), page(figures)), encoding="utf-8")
+        return 0
+    options.out = options.out.absolute()
+    options.out.mkdir(parents=True, exist_ok=True)
+    os.environ["XDG_DATA_HOME"] = str(options.out / "data")  # the example is no run of the user's history
+    for name in options.only:
+        if lacks := missing(BENCHMARKS[name], options):
+            print(f"{name}: left out, it needs {lacks}", flush=True)
+            continue
+        found = run(name, options)
+        kept = [one for one in read(options.out / "figures.json") if one.id.partition(".")[0] != name]
+        write(options.out / "figures.json", [*kept, *found])
+    return int(any(one.lost for one in read(options.out / "figures.json")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""``engine``: packs are installed, listed and removed on the command line, and ``doctor`` names them."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from ace_studio.cli import run_command
+from ace_studio.records.messages import EnvironmentFound, EnvironmentReport, JobFinished
+from tests.jobs.packs import make_pack, pack_named
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
+
+
+@pytest.fixture(autouse=True)
+def user(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def test_a_pack_is_installed_listed_and_removed(tmp_path, capsys):
+    assert run_command(["engine", "install", str(make_pack(tmp_path))]) == 0
+    assert "is installed in" in capsys.readouterr().err
+    assert run_command(["engine", "list"]) == 0
+    assert pack_named() in capsys.readouterr().out
+    assert run_command(["engine", "list", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["python"] == sys.executable and [pack["name"] for pack in said["packs"]] == [pack_named()]
+    assert run_command(["engine", "remove", pack_named(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == pack_named()
+    assert run_command(["engine", "list"]) == 0
+    assert "No engine packs are installed." in capsys.readouterr().out
+
+
+def test_what_cannot_be_installed_or_removed_has_its_exit_code_and_a_remedy(tmp_path, capsys):
+    assert run_command(["engine", "install", str(tmp_path / "none.tar.gz")]) == 2
+    assert run_command(["engine", "install", str(make_pack(tmp_path, pack_named("9.9.9")))]) == 6
+    assert run_command(["engine", "remove", "nothing"]) == 2
+    assert capsys.readouterr().err.count("remedy:") == 3
+
+
+def test_doctor_says_which_python_runs_the_engine_and_which_packs_there_are(tmp_path, capsys, answer_with):
+    run_command(["engine", "install", str(make_pack(tmp_path))])
+    report = EnvironmentReport(python="3", executable="/p", platform="x", cpu="c", cores=1, memory_bytes=1, versions={})
+    answer_with(EnvironmentFound(job="doctor", report=report), JobFinished(job="doctor"))
+    assert run_command(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert f"The engine runs in {sys.executable}" in shown and pack_named() in shown
+    assert run_command(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["engine_packs"] == [pack_named()]

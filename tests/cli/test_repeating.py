@@ -1,0 +1,74 @@
+"""A run that is repeated: its recipe again, and both beside each other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from ace_studio.cli import run_command
+from ace_studio.records.messages import JobFinished
+from ace_studio.records.recipes.file import read_recipe, recipe_text
+from ace_studio.records.results import encode_result
+from ace_studio.session.kept.history import History
+from tests.cli.fake_engine import LATENCY, FakeExecutor, result
+
+
+@pytest.fixture
+def first(recipe, tmp_path):
+    """The folder of a run, with the recipe that it was made with."""
+    folder = tmp_path / "first"
+    folder.mkdir()
+    made = replace(
+        result(),
+        recipe=recipe_text(read_recipe(recipe)),
+        folder=str(tmp_path),
+        environment={"torch": "2.12.0", "cpu": 2},
+    )
+    (folder / "result.json").write_bytes(encode_result(made))
+    return folder
+
+
+def second(**changes):
+    faster = replace(LATENCY, p10=0.5, p50=1.0, p90=1.5)
+    run = replace(result().runs[0], latency_ms=faster)
+    return replace(result(), runs=(run,), environment={"torch": "2.13.0", "cpu": 2}, **changes)
+
+
+def test_the_recipe_of_a_folder_runs_again_and_the_figures_stand_beside_each_other(
+    answer_with, first, tmp_path, capsys
+):
+    answer_with(JobFinished(result=second(fingerprint="g")))
+    assert run_command(["run", "--repeat", str(first), "--out", str(tmp_path / "out"), "--trust"]) == 0
+    (request,) = FakeExecutor.requests
+    assert request.recipe.model.entry == "make" and request.folder == str(tmp_path)
+    printed = capsys.readouterr().out
+    assert "2.000 -> 1.000 (0.50x)" in printed  # the intervals of 1 to 3 and of 0.5 to 1.5 ms overlap
+    assert "torch: 2.12.0 -> 2.13.0" in printed and "cpu" not in printed
+    assert "not those of the first run" in printed
+
+
+def test_a_run_of_the_history_is_repeated_by_its_number(answer_with, recipe, tmp_path, capsys):
+    answer_with(JobFinished(result=result()))
+    assert run_command(["run", str(recipe), "--out", str(tmp_path / "one"), "--trust", "--json"]) == 0
+    capsys.readouterr()
+    number = str(History.open_default().list()[0].id)
+    assert run_command(["run", "--repeat", number, "--out", str(tmp_path / "two"), "--trust", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["status"] == "ok"
+    assert document["repeats"]["of"] == number and document["repeats"]["same_model"] is True
+    assert document["repeats"]["rows"][1]["latency"]["change"] == 1.0
+
+
+@pytest.mark.parametrize("words", [[], ["recipe.toml", "--repeat", "1"]])
+def test_either_a_recipe_or_a_run_is_named(words, tmp_path, capsys):
+    assert run_command(["run", *words, "--out", str(tmp_path / "out")]) == 2
+    assert "--repeat RUN" in capsys.readouterr().err
+
+
+def test_a_run_whose_folder_is_gone_says_so(first, tmp_path, capsys):
+    kept = result()
+    (first / "result.json").write_bytes(encode_result(replace(kept, recipe="format = 1", folder="/gone")))
+    assert run_command(["run", "--repeat", str(first), "--out", str(tmp_path / "out")]) == 2
+    assert "its folder /gone is not there" in capsys.readouterr().err

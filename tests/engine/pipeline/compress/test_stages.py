@@ -1,0 +1,87 @@
+"""The figures of a run are on disk before its artifacts, whatever happens to these, and name its worst examples."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch import nn
+
+import ace_studio
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.pipeline.compress import stages
+from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.recipes.recipe import MeasureChoice, Recipe, TargetsChoice
+from ace_studio.records.results import RESULT_NAME, ResultStatus, decode_result
+from tests.engine.pipeline.compress.small_net import net, points
+
+torch.set_num_threads(1)
+
+RECIPE = Recipe(targets=TargetsChoice(names=("eager",)), measure=MeasureChoice(rounds=3, profile=False))
+
+
+@pytest.fixture
+def job(tmp_path):
+    torch.manual_seed(0)
+    loaded = LoadedModel(module=nn.Linear(4, 4).eval(), source=tmp_path, sha256="")
+    with torch.no_grad():
+        captured, report = capture_model(
+            loaded, [Example((torch.randn(2, 4),))], RECIPE, device=torch.device("cpu"), reporter=Reporter()
+        )
+        yield CompressionJob.of(loaded, captured, report, recipe=RECIPE, output=tmp_path, reporter=Reporter())
+
+
+def test_a_process_that_dies_while_it_exports_leaves_the_figures(job, tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "export_all", lambda _: os._exit(9))
+    if (child := os.fork()) == 0:
+        stages.run_stages(job)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    result = decode_result((tmp_path / RESULT_NAME).read_bytes())
+    assert (result.status, result.chosen) == (ResultStatus.FAILED, None)
+    assert result.error is not None and "not come to its end" in result.error.what
+    (run,) = result.runs
+    assert run.latency_ms and run.speedup and result.baseline.latency_ms and not run.verified
+
+
+def test_a_disk_that_is_too_full_for_the_figures_does_not_end_the_run(job, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(stages, "write_figures", full)
+    assert stages.run_stages(job).result.status is ResultStatus.OK
+
+
+def test_calibration_examples_stand_in_where_there_are_no_labels() -> None:
+    report = ace_studio.compile(
+        net(),
+        tracing_inputs=[points(2, 1), points(3, 2)],
+        calibration_inputs=[points(4, seed) for seed in range(8)],
+        target="eager",
+        default="bf16",
+        rounds=2,
+    ).report
+    assert {one.source for one in report.worst} == {"calibration"}
+    assert len(report.worst) == 5
+    assert [one.sqnr_db for one in report.worst] == sorted(one.sqnr_db for one in report.worst)
+    assert report.worst[0].run == 0
+
+
+def test_evaluation_samples_are_named_with_their_label() -> None:
+    x = points(60, 3)
+    with torch.no_grad():
+        labels = net()(x).argmax(1)
+    report = ace_studio.compile(
+        net(),
+        tracing_inputs=[points(2, 1), points(3, 2)],
+        metric="top-1",
+        evaluation_data=[(x, labels)],
+        target="eager",
+        default="bf16",
+        rounds=2,
+    ).report
+    assert {one.source for one in report.worst} == {"evaluation"}
+    assert report.worst[0].label == str(int(labels[report.worst[0].sample]))

@@ -1,0 +1,44 @@
+"""Latency with its spread, accuracy against latency, and size: three plots side by side."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+import pytest
+
+from tests.gui.charting import open_chart
+from tests.gui.run_results import REPORT, TABLE, result_of, run_of, show_result
+
+
+def texts(chart):
+    return [item.toPlainText() for item in chart.plot.items if isinstance(item, pg.TextItem)]
+
+
+@pytest.mark.parametrize(
+    ("medians", "unit", "shown"),
+    [
+        ((0.08, 0.12, 12.0), "ms", ["0.080", "0.120", "12.000"]),
+        ((0.02, 0.05, 0.3), "µs", ["20.0", "50.0", "300.0"]),
+    ],
+)
+def test_all_latencies_are_in_one_unit_that_the_titles_name(desk, medians, unit, shown):
+    desk.captured(TABLE, REPORT)
+    charts = desk.panel("charts")
+    runs = tuple(run_of(TABLE, f"target{at}", p50=p50) for at, p50 in enumerate(medians))
+    show_result(desk, TABLE, result_of(TABLE, runs, baseline=None, worst=(), chosen=0))
+    overview = open_chart(desk, charts, "overview")
+    assert texts(overview.latency) == shown
+    assert f" in {unit}" in overview.latency.title.text()
+    assert overview.trade_off.title.text().endswith(f" in {unit}")
+    bars = [item.opts["width"][0] for item in overview.latency.plot.items if isinstance(item, pg.BarGraphItem)]
+    spots = [item for item in overview.trade_off.plot.items if isinstance(item, pg.ScatterPlotItem)]
+    assert bars == pytest.approx([float(number) for number in shown])
+    assert [spot.getData()[0][0] for spot in spots] == pytest.approx(bars)
+
+
+def test_all_sizes_are_in_one_unit_that_the_title_names(desk):
+    desk.captured(TABLE, REPORT)
+    charts = desk.panel("charts")
+    runs = tuple(run_of(TABLE, f"target{at}", size=size) for at, size in enumerate((900_000, 12_000_000, 40_000_000)))
+    show_result(desk, TABLE, result_of(TABLE, runs, baseline=None, worst=(), chosen=0))
+    sizes = open_chart(desk, charts, "overview").sizes
+    assert (sizes.title.text(), texts(sizes)) == ("Size in MB", ["0.90", "12.00", "40.00"])

@@ -1,0 +1,107 @@
+"""The engine is missing: the window offers to install a pack, and the engine starts by itself."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtWidgets import QFileDialog
+
+from ace_studio.gui.shell.app import Studio
+from ace_studio.jobs import launch
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.engine_packs import find_packs
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.messages import WorkerLost
+from ace_studio.session.document import EngineState
+from ace_studio.session.kept.folders import UserFolders
+from tests.jobs.packs import make_pack, pack_named
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
+FAKE = str(Path(__file__).parents[2] / "jobs" / "fake_engine.py")
+
+
+@pytest.fixture
+def studio(qapp, qtbot, tmp_path, monkeypatch):
+    """The window of an installed program, with a pack among the downloads and no Python on the path."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr("platformdirs.user_downloads_dir", lambda: str(tmp_path / "downloads"))
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "program" / "ace-studio"))
+    monkeypatch.setattr(launch.shutil, "which", lambda _: None)
+    make_pack(tmp_path / "downloads")
+    folders = UserFolders.inside(tmp_path / "user")
+    made = Studio(qapp, folders, client=WorkerClient(str(tmp_path / "no-python"), handlers=FAKE))
+    made.window.resize(1000, 900)
+    made.window.show()
+    qtbot.waitUntil(lambda: made.session.document.activity.state is EngineState.LOST, timeout=20_000)
+    qtbot.waitUntil(made.window.engine_card.isVisible)
+    yield made
+    made.window.close()
+    made.close()
+    qtbot.wait(20)  # what was to happen next happens before the window is deleted
+
+
+def is_running(studio) -> bool:
+    return studio.session.document.activity.state not in {EngineState.LOST, EngineState.STARTING}
+
+
+def test_one_click_installs_the_pack_among_the_downloads_and_starts_the_engine(studio, qtbot):
+    card = studio.window.engine_card
+    assert card.offer_button.text() == f"Install {pack_named()}"
+    assert not studio.window.bars.problem.isVisible()
+    qtbot.mouseClick(card.offer_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: is_running(studio), timeout=10_000)
+    qtbot.waitUntil(lambda: not card.isVisible())
+    assert studio.session.settings.interpreter == find_packs()[0].python
+
+
+def test_a_chosen_file_that_is_damaged_is_told_and_the_card_stays(studio, qtbot, tmp_path, monkeypatch):
+    damaged = make_pack(tmp_path, pack_named(kind="small"), said={"files": 7})
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(damaged), ""))
+    qtbot.mouseClick(studio.window.engine_card.file_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(studio.window.bars.problem.isVisible)
+    assert "is damaged" in studio.session.document.problems[-1].what
+    assert studio.window.engine_card.file_button.isVisible()
+
+
+def test_a_pack_dropped_on_the_window_is_installed_and_cancel_stops_that(studio, qtbot, tmp_path, monkeypatch):
+    card, heard = studio.window.engine_card, []
+    monkeypatch.setattr("ace_studio.jobs.engine_packs.install", _waits(heard))
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(tmp_path / "downloads" / f"{pack_named()}.tar.gz"))])
+    everywhere = Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    studio.window.dropEvent(QDropEvent(QPointF(5, 5), *everywhere))
+    qtbot.waitUntil(card.cancel_button.isVisible)
+    assert not card.file_button.isVisible()
+    qtbot.mouseClick(card.cancel_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(card.file_button.isVisible)
+    assert heard == ["cancelled"] and not studio.session.document.activity.is_working
+
+
+def _waits(heard):
+    def install(file, report, is_cancelled):
+        while not is_cancelled():
+            time.sleep(0.01)
+        heard.append("cancelled")
+        raise AceError.of(ErrorCode.CANCELLED, "The installation was cancelled")
+
+    return install
+
+
+def test_with_an_open_model_the_bar_offers_the_installation(desk, monkeypatch):
+    monkeypatch.setattr(desk.engine, "restart", lambda: None)
+    desk.open_example()
+    asked = []
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (asked.append(1), ("", ""))[1])
+    problem = Problem(code=ErrorCode.NOT_INSTALLED, what="The Python of the engine has no torch")
+    for _ in range(2):  # the second is the one that never started
+        desk.session.apply(WorkerLost(problem=problem))
+    desk.settle()
+    assert desk.window.bars.install_button.isVisible()
+    desk.window.bars.install_button.click()
+    assert asked == [1]

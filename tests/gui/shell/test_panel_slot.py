@@ -1,0 +1,24 @@
+"""The place of a panel: what is hidden is brought up to date when it is seen."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QColor
+
+from ace_studio.gui.style.colours import THEMES
+
+
+def test_a_panel_that_was_hidden_when_the_theme_changed_is_seen_in_the_new_colours(desk):
+    desk.traced()
+    desk.session.view.select([desk.document.graph.op_id[1]])
+    source = desk.panel("source")
+    desk.settle()
+    fills = [extra.format.background().color() for extra in source.text.extraSelections()]
+    assert fills == [QColor(THEMES["dark"].accent_fill)]
+    desk.panel("capture")
+    desk.settle()
+    desk.session.set_setting("theme", "light")
+    desk.settle()
+    assert desk.panel("source") is source
+    desk.settle()
+    fills = [extra.format.background().color() for extra in source.text.extraSelections()]
+    assert fills == [QColor(THEMES["light"].accent_fill)]

@@ -1,0 +1,126 @@
+"""Every worker has a temporary folder of its own, which is gone when the worker is, however it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.messages import WorkerLost, WorkerReady
+from ace_studio.records.scratch import make_scratch, remove_scratch, shared_temporary_folder
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+FAKE = str(Path(__file__).parents[1] / "jobs" / "fake_engine.py")
+
+
+def _folders(base: Path) -> list[Path]:
+    return sorted(base.glob("ace-w*"))
+
+
+def _wait_for(client: WorkerClient, kind: type) -> object:
+    deadline_s = time.monotonic() + 30
+    while time.monotonic() < deadline_s:
+        if isinstance(event := client.next_event(1.0), kind):
+            return event
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def _wait_until_empty(base: Path) -> None:
+    deadline_s = time.monotonic() + 10
+    while _folders(base) and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    assert _folders(base) == []
+
+
+@pytest.mark.parametrize("end", ["close", "kill -9"])
+def test_the_folder_is_gone_however_the_worker_ended(tmp_path, end):
+    client = WorkerClient(handlers=FAKE, environment={"TMPDIR": str(tmp_path)})
+    client.start()
+    _wait_for(client, WorkerReady)
+    (folder,) = _folders(tmp_path)
+    assert client.pid is not None
+    environment = Path(f"/proc/{client.pid}/environ").read_bytes().split(b"\0")
+    assert f"TMPDIR={folder}".encode() in environment
+    (folder / "deep").mkdir()
+    (folder / "deep" / "left").write_bytes(b"half")
+    if end == "kill -9":
+        os.kill(client.pid, signal.SIGKILL)
+        _wait_for(client, WorkerLost)
+    client.close()
+    assert _folders(tmp_path) == []
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_compiled_code_goes_to_the_folder_of_the_worker_if_its_own_takes_no_files(tmp_path, place):
+    (tmp_path / "file").write_text("x")
+    kept = tmp_path / "kept"
+    named = {"TMPDIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(kept)}
+    assert make_scratch(named)[1]["TORCHINDUCTOR_CACHE_DIR"] == str(kept)
+    scratch, variables = make_scratch(named | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / place)})
+    assert variables["TORCHINDUCTOR_CACHE_DIR"].startswith(str(scratch))
+
+
+PARENT = """
+import os, sys, time
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.messages import WorkerReady
+client = WorkerClient(handlers=sys.argv[1], environment={"TMPDIR": sys.argv[2]})
+client.start()
+while not isinstance(client.next_event(30), WorkerReady):
+    pass
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_folder_is_gone_when_the_parent_was_killed(tmp_path):
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, FAKE, str(tmp_path)], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    with parent.stdout:
+        assert parent.stdout.readline() == b"ready\n"
+    assert len(_folders(tmp_path)) == 1
+    parent.kill()
+    parent.wait()
+    _wait_until_empty(tmp_path)
+
+
+def test_the_next_start_removes_folders_of_processes_that_are_gone_and_no_others(tmp_path):
+    environment = {"TMPDIR": str(tmp_path)}
+    mine, _ = make_scratch(environment)
+    pid, start, namespace = mine.name.removeprefix("ace-w").partition("-")[0].split(".")
+    used_again = tmp_path / f"ace-w{pid}.{int(start) - 1}.{namespace}-aaaaaaaa"
+    elsewhere = tmp_path / f"ace-w{2**22 + 1}.1.{int(namespace) + 1}-aaaaaaaa"
+    gone = tmp_path / f"ace-w{2**22 + 1}.1.{namespace}-aaaaaaaa"
+    strange = tmp_path / "ace-weather-forecast"
+    for folder in (used_again, elsewhere, gone, strange):
+        folder.mkdir()
+    second, _ = make_scratch(environment)
+    assert _folders(tmp_path) == sorted([mine, second, elsewhere, strange])
+
+
+def test_what_libraries_keep_in_the_temporary_folder_stays_where_it_was(tmp_path, monkeypatch):
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # noqa: TID251 - the name that must be met
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    scratch, variables = make_scratch({})
+    assert variables["TORCHINDUCTOR_CACHE_DIR"] == default_cache_dir()
+    mine = str(tmp_path / "mine")
+    assert make_scratch({"TORCHINDUCTOR_CACHE_DIR": mine})[1]["TORCHINDUCTOR_CACHE_DIR"] == mine
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert scratch.parent == shared_temporary_folder() == tmp_path
+
+
+def test_a_folder_that_nobody_may_write_is_removed(tmp_path):
+    scratch, _ = make_scratch({"TMPDIR": str(tmp_path)})
+    (scratch / "a" / "b").mkdir(parents=True)
+    (scratch / "a").chmod(0)
+    remove_scratch(scratch)
+    assert not scratch.exists()

@@ -1,0 +1,135 @@
+"""The programs of the page on running artifacts elsewhere: what the window copies, and C++ that computes the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ace_studio.engine.capture import capture_model
+from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets import TARGETS
+from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from ace_studio.records.results import RunStatus, TargetRun, Warning
+from ace_studio.session.generated_code.opening import opening_code
+from tests.engine.targets.conftest import bound, make_job
+from tests.help_blocks import Block, blocks_of
+from tests.test_example import load_file
+
+PAGE = "resources/help/deploy.md"
+FOLDERS = {"onnxruntime": "00", "openvino": "01", "eager": "02", "aoti": "03"}
+FILES = {"onnxruntime": "model.onnx", "openvino": "model.xml", "eager": "model.pt2", "aoti": "model.pt2"}
+PROGRAMS = {"onnxruntime": "run_onnx", "openvino": "run_openvino", "aoti": "run_package"}
+BFLOAT16 = Warning(
+    code="artifact-options",
+    what='The artifact computes as measured only if it is opened with {"INFERENCE_PRECISION_HINT": "f32"}; '
+    "without it OpenVINO computes in bf16 on this processor",
+    where="openvino",
+)
+
+
+def artifact_of(target: str) -> str:
+    return f"artifacts/{FOLDERS[target]}-{target}-fp32/{FILES[target]}"
+
+
+def python_of(target: str) -> Block:
+    (block,) = [one for one in blocks_of(PAGE) if one.language == "python" and artifact_of(target) in one.text]
+    return block
+
+
+def cpp_of(target: str) -> tuple[Block, Block]:
+    """The program, and the lines that compile and start it."""
+    blocks = blocks_of(PAGE)
+    at = next(at for at, one in enumerate(blocks) if one.said("file") == f"{PROGRAMS[target]}.cpp")
+    return blocks[at], blocks[at + 1]
+
+
+@pytest.mark.parametrize("target", FOLDERS)
+def test_the_python_of_the_page_is_what_the_window_copies(target):
+    run = TargetRun(target=target, status=RunStatus.OK, artifact=artifact_of(target))
+    warnings = [BFLOAT16] if target == "openvino" else []
+    assert python_of(target).text == opening_code(run, artifact_of(target), warnings=warnings, threads=1)
+
+
+@pytest.fixture(scope="module")
+def captured(digits_folder):
+    """The shipped example, traced."""
+    example = load_file(digits_folder / "model.py")
+    sys.modules.pop("model")
+    loaded = LoadedModel(module=example.make_model(), source=Path(), sha256="")
+    examples = [Example.of(one) for one in example.tracing_inputs()]
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("deploy")
+
+
+def build(target: str, captured, place: Path) -> None:
+    """Save the artifact of a target where the page has it, once."""
+    folder = (place / artifact_of(target)).parent
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        TARGETS[target].lower(make_job(captured, bound(target, captured, Precision.FP32), folder)).save(folder)
+
+
+def python_scores(target: str) -> np.ndarray:
+    """What the Python of the page gives in the current folder for the input of the C++ programs."""
+    names: dict[str, object] = {"inputs": [np.full((1, 1, 8, 8), 0.5, np.float32)]}
+    exec(compile(python_of(target).text, PAGE, "exec"), names)
+    return np.asarray(torch.as_tensor(names["outputs"][0]).detach()).ravel()
+
+
+@pytest.fixture
+def in_place(place, monkeypatch):
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("AOTI_RUNTIME_CHECK_INPUTS", "1")
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def skip_without(target: str) -> None:
+    if not (found := TARGETS[target].available()).ok:
+        pytest.skip(found.reason)
+
+
+@pytest.mark.heavy
+@pytest.mark.slow
+@pytest.mark.parametrize("target", FOLDERS)
+def test_the_python_of_the_page_gives_what_the_model_gives(target, captured, place, in_place):
+    skip_without(target)
+    build(target, captured, place)
+    with torch.no_grad():
+        expected = captured.module(torch.full((1, 1, 8, 8), 0.5)).numpy().ravel()
+    np.testing.assert_allclose(python_scores(target), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.heavy
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("g++"), reason="the page's lines are for g++ on Linux")
+@pytest.mark.parametrize("target", PROGRAMS)
+def test_the_cpp_of_the_page_compiles_and_gives_what_python_gives(target, captured, place, in_place):
+    program, lines = cpp_of(target)
+    needed = lines.said("needs")
+    if needed and not os.environ.get(needed):
+        pytest.skip(f"{needed} is not set: the package for Python has no headers")
+    skip_without(target)
+    build(target, captured, place)
+    (place / program.said("file")).write_text(program.text, encoding="utf-8")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", lines.text], capture_output=True, text=True, check=False, env=os.environ | {"PATH": path}
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.array(done.stdout.split(), np.float32), python_scores(target), rtol=1e-4, atol=1e-4)
