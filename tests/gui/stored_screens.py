@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QFontInfo, QImage
 from PySide6.QtWidgets import QDialog, QWidget
 
+from ace_studio.gui.style.theme import monospace
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed
 from tests.gui.charting import open_chart
@@ -148,8 +149,14 @@ def difference(image: QImage, stored: QImage) -> str:
     row, column = np.unravel_index(np.argmax(worst), worst.shape)
     if off.mean() <= MEAN_LIMIT and worst.max() <= BLOCK_LIMIT:
         return ""
+    rows, columns = np.nonzero(worst > 5)
+    spread = f"x {columns.min() * BLOCK} to {columns.max() * BLOCK}, y {rows.min() * BLOCK} to {rows.max() * BLOCK}"
     place = f"most at x {column * BLOCK}, y {row * BLOCK}: {worst.max():.0f} (limit {BLOCK_LIMIT:.0f})"
-    return f"differs by {off.mean():.2f} of 255 on average (limit {MEAN_LIMIT:.1f}), {place}"
+    font = QFontInfo(monospace()).family()
+    return (
+        f"differs by {off.mean():.2f} of 255 on average (limit {MEAN_LIMIT:.1f}), {place}, "
+        f"in {len(rows)} blocks of {spread}; code is in {font}"
+    )
 
 
 def _blocks(image: QImage) -> np.ndarray:

@@ -49,8 +49,14 @@ class Theme(QObject):
 
 
 def monospace() -> QFont:
-    """The font of code, paths and logs."""
-    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    """The font of code, paths and logs.
+
+    "monospace" alone may be answered with a proportional font where the fixed ones lack the letters of the user's
+    language (Hebrew); the fonts named after it do not depend on the language.
+    """
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    font.setFamilies([font.family(), "DejaVu Sans Mono", "Liberation Mono", "Noto Sans Mono"])
+    return font
 
 
 def _palette(colours: Colours) -> QPalette:

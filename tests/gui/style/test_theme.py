@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontDatabase
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.style.colours import THEMES
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from tests.gui.seeing import contrast
+
+MONOSPACE = """
+from PySide6.QtGui import QFontInfo, QGuiApplication
+from ace_studio.gui.style.theme import monospace
+application = QGuiApplication([])
+print(QFontInfo(monospace()).fixedPitch())
+"""
 
 
 @pytest.mark.parametrize("name", THEMES)
@@ -38,3 +49,13 @@ def test_widgets_that_paint_themselves_hear_of_another_theme_once(desk):
     desk.window.theme.choose("light")
     desk.window.theme.choose("light")
     assert heard == ["light"]
+
+
+@pytest.mark.parametrize("language", ["C.UTF-8", "he_IL.UTF-8"])
+def test_code_has_letters_of_one_width_in_every_language(qapp, language):
+    if "DejaVu Sans Mono" not in QFontDatabase.families():
+        pytest.skip("the fonts that fontconfig answers with are not known here")
+    variables = os.environ | {"LANG": language, "LC_ALL": language}
+    command = [sys.executable, "-c", MONOSPACE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=variables)
+    assert done.stdout.strip() == "True"
