@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ace_studio.cli.app import app
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.recipes.file import parse_recipe
+from ace_studio.sweeps.reading import checked_sweep
 from tests.help_blocks import LANGUAGES, Block, blocks_of, page_names
 
 DEPLOY = "resources/help/deploy.md"
@@ -74,7 +76,10 @@ def test_every_command_line_in_the_pages_has_a_command_and_options_that_exist(ro
 
 
 @pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "toml"], ids=ids)
-def test_a_recipe_or_a_part_of_one_is_valid(block):
+def test_a_recipe_a_part_of_one_or_a_sweep_is_valid(block):
+    if "\nrecipes = " in block.text:
+        assert checked_sweep(tomllib.loads(block.text), name=str(block)).recipes
+        return
     head = "" if block.text.startswith("format = ") else "format = 1\n"
     if head and "[model]" not in block.text:
         head += '[model]\nsource = "model.py"\nentry = "make_model"\n'

@@ -15,13 +15,13 @@ from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
+from ace_studio.records.input_words import rows_of
 from ace_studio.records.messages import JobFinished, ModelCaptured, RunRequest
-from ace_studio.records.recipes.file import parse_recipe, read_recipe, recipe_text
+from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
-from ace_studio.records.tensors import TensorSpec, read_values
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
@@ -67,38 +67,6 @@ def with_capture(
     return replace(recipe, capture=capture)
 
 
-def rows_of(words: list[str]) -> tuple[dict[str, TensorSpec], ...]:
-    """Rows from ``x=1x3x32x32`` words: the n-th word of a name belongs to the n-th row."""
-    columns: dict[str, list[TensorSpec]] = {}
-    for word in words:
-        name, spec = _parse_input(word)
-        columns.setdefault(name, []).append(spec)
-    count = max(len(column) for column in columns.values())
-    return tuple({name: column[min(i, len(column) - 1)] for name, column in columns.items()} for i in range(count))
-
-
-def _parse_input(word: str) -> tuple[str, TensorSpec]:
-    why = "an input is NAME=SHAPE with sizes joined by x, then :TYPE if it is not float32, then :VALUES if not random"
-    name, equals, description = word.partition("=")
-    shape_text, _, rest = description.partition(":")
-    dtype, _, values = rest.partition(":")
-    try:
-        if values:
-            read_values(values)
-        shape = tuple(int(size) for size in shape_text.split("x")) if shape_text not in {"", "scalar"} else ()
-    except ValueError as error:
-        shape = (-1,)
-        why = str(error) if values else why
-    if not equals or not name or any(size < 0 for size in shape):
-        raise AceError.of(
-            ErrorCode.USAGE,
-            f"'{word}' is not an input",
-            why=why,
-            remedy="Write --input x=1x3x32x32, --input ids=1x16:int64 or --input 'ids=1x16:int64:random 0..999'.",
-        )
-    return name, TensorSpec(shape=shape, dtype=dtype or "float32", values=values or "random")
-
-
 _EXIT_CODES = {
     ResultStatus.OK: ExitCode.DONE,
     ResultStatus.GOAL_NOT_MET: ExitCode.GOAL_NOT_MET,
@@ -132,7 +100,10 @@ def run_recipe(
         figures = {} if now == before else now  # the folder may hold an earlier run's
         return report_failure(answer.problems, console, job=answer, out=out, **figures)
     result = found.result
-    _remember(result, recipe, folder, out=out, console=console)
+    try:
+        History.open_default().remember(result, recipe, folder, output=out)
+    except AceError as error:  # a warning, never a failed run
+        console.say(f"warning: {error.problem.as_text()}")
     _keep_graph(answer.find(ModelCaptured), result)
     if answer_with is not None:
         answer_with(result)
@@ -151,16 +122,6 @@ def _figures_in(out: Path) -> dict[str, Any]:
         return dict(msgspec.to_builtins(decode_result(read_plain(out / RESULT_NAME))))
     except (OSError, msgspec.DecodeError):
         return {}
-
-
-def _remember(result: Result, recipe: Recipe, folder: Path, *, out: Path, console: Console) -> None:
-    """Append the run to the history. If the history cannot be written, that is a warning, never a failed run."""
-    title = f"{folder.name}/{recipe.model.source}"
-    try:
-        text, output = recipe_text(recipe), str(out.absolute())
-        History.open_default().add(result, recipe_toml=text, title=title, output=output, folder=str(folder.absolute()))
-    except AceError as error:
-        console.say(f"warning: {error.problem.as_text()}")
 
 
 def _keep_graph(captured: ModelCaptured | None, result: Result) -> None:

@@ -31,6 +31,8 @@ class Reporter:
         self._is_cancelled = is_cancelled
         self._phase = Phase.START
         self.job = job
+        self.phase_began: Callable[[Phase], None] = lambda _phase: None
+        """Is called where a phase begins, before anything is done in it."""
         self.warnings: list[Warning] = []
 
     def quiet(self) -> Reporter:
@@ -49,6 +51,7 @@ class Reporter:
     def phase(self, phase: Phase, detail: str = "") -> None:
         """Report that a phase begins."""
         self._phase = phase
+        self.phase_began(phase)
         self.advance(None, detail)
 
     def advance(self, fraction: float | None, detail: str = "") -> None:

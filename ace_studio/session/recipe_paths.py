@@ -35,7 +35,7 @@ def rebase_recipe(recipe: Recipe, old_folder: Path, new_folder: Path) -> Recipe:
         stays = not path or Path(path).is_absolute() or named_source(path) is not None
         return path if stays else relative_to(old_folder / path, new_folder)
 
-    return _with_paths(recipe, moved)
+    return with_paths(recipe, moved)
 
 
 def relative_to(path: Path, folder: Path) -> str:
@@ -46,7 +46,9 @@ def relative_to(path: Path, folder: Path) -> str:
         return path.as_posix()
 
 
-def _with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
+def with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
+    """The recipe with every path in it replaced; ``moved`` also gets empty ones, and names of models of packages."""
+
     def moved_callable(text: str) -> str:
         file, colon, name = text.rpartition(":")
         return f"{moved(file)}:{name}" if colon else text

@@ -7,11 +7,12 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from ace_studio.cli import follow, run_command, running
+from ace_studio.cli import follow, run_command
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.messages import JobFinished, RunRequest
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Latency, Result, ResultStatus, RunStatus, TargetRun, encode_result
+from ace_studio.session.kept.history import History
 
 LATENCY = Latency(p10=1.0, p50=1.0, p90=1.0, n=3)
 RUN = TargetRun(
@@ -56,7 +57,7 @@ def finished(tmp_path, monkeypatch):
     outcome = AdviceOutcome(kind=FAST.kind, title=FAST.title, quantity=FAST.quantity, verdict="90% of the estimate")
     engine = Engine(replace(found, advice=(), advice_from=outcome))
     monkeypatch.setattr(follow, "WorkerExecutor", lambda: engine)
-    monkeypatch.setattr(running, "_remember", lambda *words, **values: None)
+    monkeypatch.setattr(History, "remember", lambda *words, **values: 1)
     return out, engine, home
 
 

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from ace_studio.cli import follow, run_command
-from ace_studio.cli.running import rows_of
 from ace_studio.engine.report import write_figures
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
@@ -125,17 +124,6 @@ def test_a_model_of_a_package_is_asked_for_by_its_name(answer_with, name, tmp_pa
     run_command(["trace", name, "--input", "x=1x3x8x8"])
     (request,) = FakeExecutor.requests
     assert request.recipe.model.source == name
-
-
-def test_inputs_on_the_command_line_become_rows():
-    rows = rows_of(["x=1x3x8x8", "x=2x3x8x8", "ids=1x16:int64"])
-    assert [row["x"].shape for row in rows] == [(1, 3, 8, 8), (2, 3, 8, 8)]
-    assert [row["ids"].dtype for row in rows] == ["int64", "int64"]
-
-
-def test_inputs_on_the_command_line_say_where_their_values_come_from():
-    (row,) = rows_of(["ids=1x16:int64:random 0..9", "flag=::value True", "mask=::none"])
-    assert [row[name].values for name in ("ids", "flag", "mask")] == ["random 0..9", "value True", "none"]
 
 
 @pytest.mark.parametrize("word", ["x", "=1x2", "x=1xa", "x=1x-2", "x=1:int64:random 5"])

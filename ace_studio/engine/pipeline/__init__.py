@@ -31,6 +31,7 @@ from ace_studio.engine.pipeline.preparing import Prepared, check_subgraphs, prep
 from ace_studio.engine.pipeline.process_state import in_folder
 from ace_studio.engine.pipeline.ready import ReadyModel, make_ready
 from ace_studio.engine.pipeline.sensitivity import scan_folder, scanned_precisions, sense
+from ace_studio.engine.pipeline.timing_turns import in_turn
 from ace_studio.engine.pipeline.values import LastModel, Watched
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
@@ -116,7 +117,7 @@ def run(request: messages.RunRequest, reporter: Reporter) -> None:
     """Everything, in the recipe's folder, and the result written to ``request.output``."""
     output = Path(request.output).absolute()
     make_output_folder(output)
-    with in_folder(request.folder):
+    with in_folder(request.folder), in_turn(reporter, request.timing_lock):
         result = _run_in_folder(request, output, reporter)
     reporter.emit(messages.JobFinished(job=request.job, result=result, output=str(output)))
 

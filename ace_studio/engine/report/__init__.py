@@ -6,11 +6,10 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
-import jinja2
-
 from ace_studio.records import results
 from ace_studio.records.errors import visible
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.report_page import page_environment
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
 from ace_studio.records.safe_file import write_atomically
 
@@ -44,19 +43,11 @@ def write_report(result: results.Result, table: GraphTable | None, folder: Path)
 
 
 def _report_html(result: results.Result, table: GraphTable | None, picture: str) -> str:
-    loader = jinja2.FileSystemLoader(Path(__file__).parent)
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
-    )
+    environment = page_environment(Path(__file__).parent)
     environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes, part=_part)
     environment.filters.update(metric=_metric, drop=_drop)
     template = environment.get_template("report.html.j2")
     return template.render(result=result, picture=picture, name=table.name if table else "model")
-
-
-def _shown(value: object) -> object:
-    """A text from outside as it may be shown; the escaping of HTML follows."""
-    return visible(value) if type(value) is str else value
 
 
 def _number(value: float | None, digits: int = 3) -> str:

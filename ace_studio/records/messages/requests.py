@@ -44,6 +44,8 @@ class RunRequest(TraceRequest, frozen=True, kw_only=True):
     """Folder for ``result.json`` and the artifacts; made if missing."""
     targets_lost: dict[str, Problem] = {}
     """Targets that crashed an engine process of this job, and how. They are not tried again."""
+    timing_lock: str = ""
+    """File that is locked while something is measured, so that jobs on one machine take turns; empty: none."""
 
 
 class FixRequest(TraceRequest, frozen=True, kw_only=True):

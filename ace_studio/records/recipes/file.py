@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
     Raises: AceError(RECIPE) with every problem, in the order of their lines.
     """
     text = text.removeprefix(_BYTE_ORDER_MARK)
-    return checked_recipe(_parse_toml(text, name), name=name, text=text)
+    return checked_recipe(parse_toml(text, name), name=name, text=text)
 
 
 def checked_recipe(document: Mapping[str, Any], *, name: str, text: str = "") -> Recipe:
@@ -50,14 +50,20 @@ def checked_recipe(document: Mapping[str, Any], *, name: str, text: str = "") ->
     Raises: AceError(RECIPE) with every problem, in the order of their lines.
     """
     from ace_studio.records.recipes.check import recipe_faults  # noqa: PLC0415 - not needed for the first picture
-    from ace_studio.records.recipes.toml_lines import key_lines  # noqa: PLC0415
 
-    faults = _format_faults(document) or recipe_faults(document)
+    faults = format_faults(document, "recipe", RECIPE_FORMAT) or recipe_faults(document)
     if faults:
-        lines = key_lines(text)
-        located = sorted(((_line_of(fault.path, lines), fault) for fault in faults), key=lambda pair: pair[0])
-        raise AceError(*(_problem(fault, f"{name}:{line}") for line, fault in located))
+        raise AceError(*located_problems(faults, name=name, text=text))
     return msgspec.convert(document, Recipe)
+
+
+def located_problems(faults: Sequence[Fault], *, name: str, text: str) -> list[Problem]:
+    """Faults in the document of a TOML text as problems, in the order of their lines."""
+    from ace_studio.records.recipes.toml_lines import key_lines  # noqa: PLC0415 - not needed for the first picture
+
+    lines = key_lines(text)
+    located = sorted(((_line_of(fault.path, lines), fault) for fault in faults), key=lambda pair: pair[0])
+    return [_problem(fault, f"{name}:{line}") for line, fault in located]
 
 
 def read_recipe_text(path: Path) -> str:
@@ -161,7 +167,8 @@ def _decode(content: bytes, name: str) -> str:
         ) from error
 
 
-def _parse_toml(text: str, name: str) -> dict[str, Any]:
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """The document of a TOML text. Raises: AceError(RECIPE) with the line where it is no TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -185,23 +192,21 @@ def _parse_toml(text: str, name: str) -> dict[str, Any]:
         ) from error
 
 
-def _format_faults(document: Mapping[str, Any]) -> list[Fault]:
+def format_faults(document: Mapping[str, Any], kind: str, latest: int) -> list[Fault]:
     """Mistakes in ``format``. If there are any, nothing else is checked, because another format has other rules."""
     from ace_studio.records.recipes.check import recipe_faults  # noqa: PLC0415 - not needed for the first picture
     from ace_studio.records.recipes.fault import Fault  # noqa: PLC0415
 
     path: KeyPath = ("format",)
     if "format" not in document:
-        why = "the first line of a recipe names its format"
-        return [
-            Fault((), "The recipe has no 'format'", why=why, remedy=f"begin it with `format = {RECIPE_FORMAT}`"),
-            *recipe_faults(document),
-        ]
+        why = f"the first line of a {kind} names its format"
+        fault = Fault((), f"The {kind} has no 'format'", why=why, remedy=f"begin it with `format = {latest}`")
+        return [fault, *(recipe_faults(document) if kind == "recipe" else ())]
     found = document["format"]
     if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        return [Fault(path, f"format is {found!r}, but it must be a whole number", remedy=f"write {RECIPE_FORMAT}")]
-    if found > RECIPE_FORMAT:
-        what = f"The recipe has format {found}; this ACE Studio reads up to {RECIPE_FORMAT}"
+        return [Fault(path, f"format is {found!r}, but it must be a whole number", remedy=f"write {latest}")]
+    if found > latest:
+        what = f"The {kind} has format {found}; this ACE Studio reads up to {latest}"
         return [Fault(path, what, why="a newer ACE Studio wrote it", remedy="update ACE Studio")]
     return []
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, explained
+from ace_studio.records.recipes.file import recipe_text
+from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, decode_result
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 from ace_studio.session.kept.folders import UserFolders
@@ -195,6 +197,16 @@ class History:
                     self._waiting.mkdir(parents=True, exist_ok=True)
                     write_atomically(waiting, msgspec.msgpack.encode(row))
             raise
+
+    def remember(self, result: Result, recipe: Recipe, folder: Path, *, output: Path) -> int:
+        """Append a finished run of a recipe, and return its id. Raises: as `add`."""
+        return self.add(
+            result,
+            recipe_toml=recipe_text(recipe),
+            title=f"{folder.name}/{recipe.model.source}",
+            output=str(output.absolute()),
+            folder=str(folder.absolute()),
+        )
 
     def list(self, *, limit: int = 1000, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
         """The newest runs, newest first; only those of a fingerprint or with a tag if asked.

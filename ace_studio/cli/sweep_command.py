@@ -1,0 +1,105 @@
+"""``ace-studio sweep``: many runs from recipes and axes, here or on a Dask cluster, and one comparison."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ace_studio.cli.app import JsonFlag, TrustFlag, app
+from ace_studio.cli.console import Console
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus
+
+if TYPE_CHECKING:
+    from ace_studio.sweeps.running import SweepEvent
+
+
+@app.command(name="sweep")
+def run_sweep_file(
+    paths: Annotated[list[Path], typer.Argument(metavar="SWEEP", help="A sweep (.toml), or recipes.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for all results; a sweep that was stopped goes on there.")],
+    scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler; else all cores of this machine.")] = "",
+    workers: Annotated[int, typer.Option(help="Most jobs at once on this machine; 0: as cores and memory allow.")] = 0,
+    trust: TrustFlag = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Run every combination of recipes and axes, and compare all of them."""
+    console = Console(as_json=as_json)
+    if missing := [name for name in ("distributed", "jinja2") if importlib.util.find_spec(name) is None]:
+        raise AceError.of(
+            ErrorCode.NOT_INSTALLED,
+            f"A sweep needs {' and '.join(missing)}",
+            remedy="pip install 'ace-studio[sweep]'",
+        )
+    from ace_studio.sweeps.reading import read_jobs  # noqa: PLC0415 - dask takes a second that other commands save
+    from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415
+
+    jobs = read_jobs(paths)
+    options = SweepOptions(
+        scheduler=scheduler, trust=trust, workers=workers, on_event=lambda event: _say(event, console)
+    )
+    with console.progress():
+        report = run_sweep(jobs, out, options)
+    console.answer(report, lambda found, to: show_sweep(found, to, out))
+    return exit_code(report)
+
+
+def _say(event: SweepEvent, console: Console) -> None:
+    from ace_studio.sweeps.running import JobAdvanced  # noqa: PLC0415 - as above
+
+    if isinstance(event, JobAdvanced):
+        console.show_progress(Progress(phase=Phase(event.phase), detail=f"job {event.job}"))
+        return
+    left = "" if event.remaining_s is None else f", about {event.remaining_s:.0f} s left"
+    if event.row is None:
+        console.say(f"{event.done} of {event.total} jobs are done; {event.workers} at once")
+    else:
+        console.say(f"{event.done} of {event.total}: job {event.row.job}, {_words(event.row)}{left}")
+
+
+def _words(row: SweepRow) -> str:
+    about = ", ".join(f"{axis} {value}" for axis, value in row.axes.items()) or row.recipe
+    if row.latency_ms is None:
+        return f"{about}: {row.status}{f', {row.error.what}' if row.error else ''}"
+    return f"{about}: {row.target} {row.precision}, {row.latency_ms:.3g} ms"
+
+
+def show_sweep(report: SweepReport, console: Console, out: Path) -> None:
+    """Print the table; rows on the front have a star."""
+    axes = list(dict.fromkeys(axis for row in report.rows for axis in row.axes))
+    has_recipes = len({row.recipe for row in report.rows}) > 1
+    columns = ["job", *(["recipe"] if has_recipes else []), *axes, "", "chosen", "p50 ms", "speed-up", "metric"]
+    columns += ["SQNR dB", "size MB", "goal"]
+    rows = []
+    for row in report.rows:
+        first = [row.job, *([row.recipe] if has_recipes else []), *(row.axes.get(axis, "") for axis in axes)]
+        if row.latency_ms is None:
+            rows.append([*first, "", str(row.status), row.error.what if row.error else ""])
+            continue
+        figures = (
+            f"{row.latency_ms:.3f}",
+            f"{row.speedup:.2f}x" if row.speedup else "",
+            "" if row.metric is None else f"{row.metric:.4f}",
+            "" if row.sqnr_db is None else f"{row.sqnr_db:.1f}",
+            "" if row.size_bytes is None else f"{row.size_bytes / 1e6:.3f}",
+            "" if row.goal_met is None else "met" if row.goal_met else "not met",
+        )
+        rows.append([*first, "*" if row.on_front else "", f"{row.target} {row.precision}", *figures])
+    console.print_table(columns, rows)
+    done = sum(row.status is RowStatus.DONE for row in report.rows)
+    console.print(f"{done} of {len(report.rows)} jobs have a result; *: on the front")
+    console.print(f"{out / 'sweep.html'}, sweep.csv, sweep.json")
+
+
+def exit_code(report: SweepReport) -> int:
+    """0 if every job has a result; else that of what stopped the first one that has none."""
+    if report.status is SweepStatus.CANCELLED:
+        return ExitCode.CANCELLED
+    without = [row for row in report.rows if row.status is not RowStatus.DONE]
+    if not without:
+        return ExitCode.DONE
+    return without[0].error.exit_code if without[0].error else ExitCode.JOB_FAILED

@@ -1,0 +1,214 @@
+"""A sweep: what its file says, its rows, and its report, the content of ``sweep.json`` (``format = 1``).
+
+Names and meanings are a contract. Units are those of ``result.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from ace_studio.records.errors import Problem
+from ace_studio.records.goals import Figures
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.results import Result
+
+SWEEP_FORMAT = 1
+SWEEP_NAME = "sweep.json"
+MOST_JOBS = 10_000
+"""A table of more is no use to anybody; the limit is told before anything starts."""
+
+
+class Axis(StrEnum):
+    """What may differ between the jobs of one recipe."""
+
+    PLAN = "plan"
+    """A precision, ``auto`` (the goal decides), or a ``[plan]`` table."""
+    GOAL = "goal"
+    """The largest drop of the metric, ``none``, or a ``[goal]`` table."""
+    TARGET = "target"
+    """A target, ``auto``, or a list of targets."""
+    THREADS = "threads"
+    """A number, or ``all``."""
+    SHAPE = "shape"
+    """Shapes to trace and measure with, as ``x=8x3x32x32``; a list where the model has several inputs."""
+    DEVICE = "device"
+    """``cpu``, ``cuda`` or ``auto``."""
+
+
+AxisValue = str | int | float | dict[str, object] | list[object]
+AxisWord = str | int | float
+"""A value of an axis as rows show it: tables and lists are JSON text."""
+
+
+class Sweep(msgspec.Struct, frozen=True, kw_only=True):
+    """What the file of a sweep says. Paths are relative to its folder."""
+
+    format: int = SWEEP_FORMAT
+    recipes: tuple[str, ...]
+    axes: dict[Axis, tuple[AxisValue, ...]] = {}
+    exclude: tuple[dict[str, AxisValue], ...] = ()
+    """A job with all values of one of these is left out; ``recipe`` names a recipe."""
+    files: tuple[str, ...] = ()
+    """Further files that the jobs need, as patterns relative to the recipe's folder (``data/*.npz``)."""
+
+
+class SweepJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One job: one recipe with one value of every axis."""
+
+    job: str
+    """Its number in the sweep, with leading zeros; also the name of its folder."""
+    recipe_path: str
+    axes: dict[str, AxisWord]
+    recipe: Recipe
+    folder: str
+    """Folder that the recipe's paths are relative to."""
+    files: tuple[str, ...] = ()
+
+
+class RowStatus(StrEnum):
+    """How one job of a sweep ended."""
+
+    WAITING = "waiting"
+    DONE = "done"
+    """It has a result; `SweepRow.goal_met` says whether that meets its goal."""
+    FAILED = "failed"
+    """It ended with an error, which would come again."""
+    LOST = "lost"
+    """The process or the machine that it ran on ended, twice."""
+    CANCELLED = "cancelled"
+
+
+class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One job with its axes and the figures of its run: those of the chosen target."""
+
+    job: str
+    recipe: str
+    axes: dict[str, AxisWord]
+    status: RowStatus = RowStatus.WAITING
+    key: str = ""
+    """SHA-256 of the recipe and of the files that it needs: a sweep that goes on keeps rows with the same key."""
+    run: int | None = None
+    """Number in the history."""
+    folder: str = ""
+    """Folder with ``result.json``, the report and the artifacts, relative to that of the sweep."""
+    host: str = ""
+    """Name of the machine that measured."""
+    target: str = ""
+    precision: str = ""
+    latency_ms: float | None = None
+    latency_p10_ms: float | None = None
+    latency_p90_ms: float | None = None
+    baseline_ms: float | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    metric: float | None = None
+    metric_drop: float | None = None
+    higher_is_better: bool = True
+    """Of the metric."""
+    sqnr_db: float | None = None
+    size_bytes: int | None = None
+    peak_memory_bytes: int | None = None
+    artifact: str | None = None
+    """Path of the chosen artifact, relative to the folder of the sweep."""
+    verified: bool = False
+    goal_met: bool | None = None
+    on_front: bool = False
+    """See `with_front`."""
+    warnings: tuple[str, ...] = ()
+    """Codes of the warnings of the run and of its chosen target."""
+    seconds: float = 0.0
+    error: Problem | None = None
+
+
+class SweepStatus(StrEnum):
+    """How a whole sweep ended, or stands."""
+
+    RUNNING = "running"
+    OK = "ok"
+    """Every job has a result."""
+    INCOMPLETE = "incomplete"
+    """Some jobs failed or were lost."""
+    CANCELLED = "cancelled"
+
+
+class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole sweep: one row per job, in the order of the file."""
+
+    format: int = SWEEP_FORMAT
+    status: SweepStatus
+    rows: tuple[SweepRow, ...]
+    scheduler: str = ""
+    """Address of the Dask scheduler; empty: a cluster on this machine."""
+    seconds: float = 0.0
+    environment: dict[str, str] = {}
+    """ACE Studio, Python and Dask where the sweep was started."""
+
+
+def row_of(job: SweepJob, result: Result) -> SweepRow:
+    """The row of a job with a result, without the facts of where it ran."""
+    chosen = result.runs[result.chosen] if result.chosen is not None else None
+    baseline = result.baseline
+    latency = chosen.latency_ms if chosen else None
+    warnings = (*result.warnings, *(chosen.warnings if chosen else ()))
+    row = SweepRow(
+        job=job.job,
+        recipe=job.recipe_path,
+        axes=job.axes,
+        status=RowStatus.DONE if chosen else RowStatus.FAILED,
+        baseline_ms=baseline.latency_ms.p50 if baseline and baseline.latency_ms else None,
+        latency_ms=latency.p50 if latency else None,
+        latency_p10_ms=latency.p10 if latency else None,
+        latency_p90_ms=latency.p90 if latency else None,
+        goal_met=result.goal_met,
+        higher_is_better=job.recipe.evaluate.is_higher_better,
+        warnings=tuple(dict.fromkeys(one.code for one in warnings)),
+        error=result.error,
+    )
+    same: tuple[str, ...] = (
+        "target",
+        "precision",
+        "speedup",
+        "speedup_low",
+        "speedup_high",
+        "metric",
+        "metric_drop",
+        "sqnr_db",
+    )
+    same += ("size_bytes", "peak_memory_bytes", "artifact", "verified")
+    return msgspec.structs.replace(row, **{name: getattr(chosen, name) for name in same}) if chosen else row
+
+
+def with_front(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
+    """The rows with `SweepRow.on_front` set: no comparable row beats one on the front in time, size and accuracy.
+
+    Comparable are rows of the same machine and shape, because clocks of two machines say nothing about each other.
+    Accuracy is the metric where all of them have one. Else it is the fidelity, and only rows of one recipe compare.
+    """
+    groups: dict[tuple[object, ...], list[SweepRow]] = {}
+    for row in rows:
+        if row.status is RowStatus.DONE and row.latency_ms is not None:
+            groups.setdefault((row.host, row.axes.get(Axis.SHAPE)), []).append(row)
+    fronts = set[str]()
+    for group in groups.values():
+        if all(row.metric is not None for row in group):
+            fronts |= _front({row.job: _figures(row, by_metric=True) for row in group})
+            continue
+        for recipe in {row.recipe for row in group}:
+            fronts |= _front({row.job: _figures(row, by_metric=False) for row in group if row.recipe == recipe})
+    return tuple(msgspec.structs.replace(row, on_front=row.job in fronts) for row in rows)
+
+
+def _front(figures: dict[str, Figures]) -> set[str]:
+    return {job for job, own in figures.items() if not any(other.beats(own) for other in figures.values())}
+
+
+def _figures(row: SweepRow, *, by_metric: bool) -> Figures:
+    """The row as `Figures.beats` compares it; milliseconds take the place of the ratio."""
+    size = None if row.size_bytes is None else row.size_bytes / 1e6
+    if not by_metric or row.metric is None:
+        return Figures(sqnr_db=row.sqnr_db, size_mb=size, latency_ratio=row.latency_ms)
+    return Figures(drop=-row.metric if row.higher_is_better else row.metric, size_mb=size, latency_ratio=row.latency_ms)

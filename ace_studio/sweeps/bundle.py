@@ -1,0 +1,156 @@
+"""What a job needs on another machine: files by the hash of their content, and the recipe that names them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.safe_file import file_sha256, write_atomically
+from ace_studio.session.recipe_paths import relative_to, with_paths
+
+WHOLE_FOLDER_BYTES = 500_000_000
+"""A recipe's folder up to this size travels whole; of a larger one its Python code and what the recipe names."""
+MOST_BYTES = 4_000_000_000
+MOST_FILES = 20_000
+
+
+class BundledFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a bundle."""
+
+    path: str
+    """Relative to the root of the bundle, with forward slashes."""
+    sha256: str
+    size: int
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a job, and its recipe with paths inside of them."""
+
+    recipe: Recipe
+    folder: str
+    """Folder of the recipe, relative to the root."""
+    files: tuple[BundledFile, ...]
+    key: str
+    """SHA-256 of the recipe, of the files that it names or that patterns match, and of the code. What else lies in the
+    folder, such as notes and the file of the sweep, may change without a job being another."""
+
+
+def bundle_of(
+    recipe: Recipe,
+    folder: Path,
+    patterns: Sequence[str] = (),
+    *,
+    digest: Callable[[Path], str] = file_sha256,
+) -> tuple[Bundle, dict[str, Path]]:
+    """The bundle of a recipe, and where the content of each hash lies here.
+
+    It holds the files that the recipe names, the Python code beside it, what ``patterns`` match, and everything else in
+    its folder up to `WHOLE_FOLDER_BYTES`. Hidden folders, environments, caches and results of runs are left out.
+
+    Raises: AceError(UNSUPPORTED) if that is more than `MOST_BYTES` or `MOST_FILES`; AceError(NOT_FOUND) for a pattern
+    without a file.
+    """
+    folder = folder.absolute()
+    named = set(_named_files(recipe, folder))
+    for pattern in patterns:
+        found = {path for path in folder.glob(pattern) if path.is_file()}
+        if not found:
+            raise AceError.of(ErrorCode.NOT_FOUND, f"No file matches '{pattern}'", where=str(folder))
+        named |= found
+    beside = set(_files_below(folder, most=MOST_FILES))
+    is_small = sum(path.stat().st_size for path in beside) <= WHOLE_FOLDER_BYTES
+    chosen = sorted(named | {path for path in beside if is_small or path.suffix == ".py"})
+    size = sum(path.stat().st_size for path in chosen)
+    if size > MOST_BYTES or len(chosen) > MOST_FILES:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"The files of the job are too many to send: {len(chosen):,} files, {size / 1e9:.1f} GB",
+            why=f"at most {MOST_FILES:,} files and {MOST_BYTES / 1e9:.0f} GB travel",
+            remedy="Name fewer files, or run the sweep where the files are.",
+            where=str(folder),
+        )
+    root = Path(os.path.commonpath([folder, *(path.parent for path in chosen)]))
+    files = {
+        path: BundledFile(path=path.relative_to(root).as_posix(), sha256=digest(path), size=path.stat().st_size)
+        for path in chosen
+    }
+    inside = with_paths(recipe, lambda text: relative_to(Path(text), folder) if Path(text).is_absolute() else text)
+    decisive = [file for path, file in files.items() if path in named or path.suffix == ".py"]
+    key = sha256(msgspec.json.encode((inside, decisive))).hexdigest()
+    bundle = Bundle(recipe=inside, folder=folder.relative_to(root).as_posix(), files=tuple(files.values()), key=key)
+    return bundle, {file.sha256: path for path, file in files.items()}
+
+
+def unpack(bundle: Bundle, contents: Mapping[str, bytes], store: Path, root: Path) -> Path:
+    """Lay the files of a bundle out below ``root``, and return the folder of its recipe.
+
+    Contents are kept in ``store`` by their hash, and linked from there, so that each is written once per machine.
+
+    Raises: AceError(BAD_FILE) if a content does not have its hash, or a path leaves the root.
+    """
+    store.mkdir(parents=True, exist_ok=True)
+    for file in bundle.files:
+        target = (root / file.path).resolve()
+        kept = store / file.sha256
+        if not target.is_relative_to(root.resolve()):
+            raise AceError.of(ErrorCode.BAD_FILE, f"{file.path} is outside of its bundle")
+        if not kept.is_file() or file_sha256(kept) != file.sha256:
+            content = contents.get(file.sha256, b"")
+            if sha256(content).hexdigest() != file.sha256:
+                raise AceError.of(ErrorCode.BAD_FILE, f"{file.path} did not arrive as it was sent")
+            write_atomically(kept, content)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            _link(kept, target)
+    return (root / bundle.folder).resolve()
+
+
+def _link(source: Path, target: Path) -> None:
+    """A hard link costs no space; user code that writes into a file would change the store, so code gets a copy."""
+    if target.suffix != ".py":
+        try:
+            os.link(source, target)
+        except OSError:  # another file system, or one without links
+            pass
+        else:
+            return
+    write_atomically(target, source.read_bytes())
+
+
+def _named_files(recipe: Recipe, folder: Path) -> Iterator[Path]:
+    """The files, and the files in the folders, that a recipe names."""
+    texts: list[str] = []
+
+    def note(text: str) -> str:
+        texts.append(text)
+        return text
+
+    with_paths(recipe, note)
+    for text in texts:
+        # "file:name" also names a file: the weights of one model in a file of several.
+        for path in (folder / text, folder / text.rpartition(":")[0]):
+            if text and path.is_file():
+                yield Path(os.path.normpath(path))
+            elif text and path.is_dir() and path != folder and path != folder / "":
+                yield from _files_below(Path(os.path.normpath(path)), most=MOST_FILES)
+
+
+def _files_below(folder: Path, *, most: int) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        if place != str(folder) and ({"pyvenv.cfg", "result.json", "sweep.json"} & set(names)):
+            folders.clear()
+            continue
+        folders[:] = sorted(one for one in folders if not one.startswith(".") and one != "__pycache__")
+        for name in sorted(names):
+            if not name.startswith(".") and (here / name).is_file():
+                yield here / name
+                most -= 1
+                if most < 0:
+                    return

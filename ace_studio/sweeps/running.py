@@ -1,0 +1,288 @@
+"""Runs a sweep: gives its jobs to a cluster, writes each row as it comes, and goes on where an earlier call stopped."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from ace_studio import __version__
+from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.results import RESULT_NAME, decode_result
+from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
+from ace_studio.records.sweeps import (
+    SWEEP_NAME,
+    RowStatus,
+    SweepJob,
+    SweepReport,
+    SweepRow,
+    SweepStatus,
+    row_of,
+    with_front,
+)
+from ace_studio.session.kept.history import History
+from ace_studio.sweeps.bundle import Bundle, bundle_of
+from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster, workers_here
+from ace_studio.sweeps.tables import write_tables
+from ace_studio.sweeps.work import Task, TaskAnswer
+
+JOBS_FOLDER = "jobs"
+_ROW_NAME = "row.json"
+_WRITE_S = 2.0
+"""Seconds between two writes of the whole table; each row is written at once."""
+
+
+class JobAdvanced(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a running job is."""
+
+    job: str
+    phase: str
+    detail: str = ""
+    fraction: float | None = None
+
+
+class SweepAdvanced(msgspec.Struct, frozen=True, kw_only=True):
+    """A row came, or the sweep began."""
+
+    row: SweepRow | None
+    done: int
+    total: int
+    workers: int
+    remaining_s: float | None = None
+    """Estimate from the median of the jobs so far; None before the first ended."""
+
+
+SweepEvent = JobAdvanced | SweepAdvanced
+
+
+@dataclass(kw_only=True)
+class SweepOptions:
+    """How to run the jobs."""
+
+    scheduler: str = ""
+    """Address of a Dask scheduler; empty: a cluster of this machine for as long as the sweep runs."""
+    trust: bool = False
+    """Whether the code of the jobs' files may run, here and where they are sent."""
+    workers: int = 0
+    """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
+    handlers: str = ""
+    """Serves the requests instead of the engine, as in `WorkerClient`."""
+    on_event: Callable[[SweepEvent], None] = field(default=lambda _event: None)
+
+
+def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> SweepReport:
+    """Run the jobs that have no result in ``out`` yet, write all that is found there, and return the report.
+
+    Ctrl-C ends the running jobs, keeps what is done, and returns a report with the status ``cancelled``.
+
+    Raises: AceError if the folder cannot be written, a file of a job is missing, or the scheduler cannot be reached.
+    """
+    make_output_folder(out)
+    sweep = _Running(jobs, out, options)
+    sweep.prepare()
+    try:
+        sweep.run()
+    except KeyboardInterrupt:
+        sweep.is_cancelled = True
+    return sweep.finish()
+
+
+class _Running:
+    def __init__(self, jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> None:
+        self._jobs = {job.job: job for job in jobs}
+        self._out, self._options = out, options
+        self._rows = {job.job: SweepRow(job=job.job, recipe=job.recipe_path, axes=job.axes) for job in jobs}
+        self._bundles: dict[str, tuple[Bundle, dict[str, Path]]] = {}
+        self._began_s = time.monotonic()
+        self._written_s = -1e9
+        self._workers = 1
+        self._host = platform.node()
+        self._history = History.open_default()
+        self.is_cancelled = False
+
+    def prepare(self) -> None:
+        """Find the files of every job, and take over rows that an earlier call left."""
+        self._write()  # so that the files of jobs do not include what the sweep writes
+        digest = cache(file_sha256)
+        for job in self._jobs.values():
+            bundle, sources = bundle_of(job.recipe, Path(job.folder), job.files, digest=digest)
+            self._bundles[job.job] = bundle, sources
+            self._rows[job.job] = self._kept(job.job, bundle.key) or replace(self._rows[job.job], key=bundle.key)
+
+    def _kept(self, job: str, key: str) -> SweepRow | None:
+        """The row of a job that an earlier call finished, if its recipe and files are the same."""
+        try:
+            row = decode_plain(read_plain(self._folder(job) / _ROW_NAME), SweepRow)
+        except (OSError, msgspec.DecodeError):
+            return None
+        is_same = row.key == key and row.status is RowStatus.DONE and (self._out / row.folder / RESULT_NAME).is_file()
+        return replace(row, job=job, axes=self._rows[job].axes, recipe=self._rows[job].recipe) if is_same else None
+
+    def _folder(self, job: str) -> Path:
+        """By the content of the job: its number changes if an axis gets another value."""
+        return self._out / JOBS_FOLDER / (self._rows[job].key or self._bundles[job][0].key)[:16]
+
+    @property
+    def _waiting(self) -> list[str]:
+        """The jobs without an end, one of those that are the same run."""
+        waiting = {row.key: job for job, row in reversed(self._rows.items()) if row.status is RowStatus.WAITING}
+        return list(reversed(waiting.values()))
+
+    def run(self) -> None:
+        """Give the waiting jobs to a cluster, and take what comes until there are none."""
+        if not self._waiting:
+            return
+        options = self._options
+        with ExitStack() as opened:
+            cluster: Any = options.scheduler
+            if not cluster:
+                threads = [self._jobs[job].recipe.measure.threads for job in self._waiting]
+                cores = workers_here(threads)[: len(self._waiting)]
+                cluster = opened.enter_context(local_cluster(cores[: options.workers or None]))
+            connection = Connection(cluster, f"ace-studio-{os.urandom(6).hex()}")
+            opened.callback(connection.close)
+            try:
+                self._follow(connection)
+            except KeyboardInterrupt:
+                for job, packed in connection.finished():
+                    self._take_row(self._row(job, packed, None))
+                connection.cancel()
+                raise
+
+    def _follow(self, connection: Connection) -> None:
+        self._workers = max(1, len(connection.workers))
+        self._tell(None)
+        has_timing, has_gpu = connection.has_resource(TIMING), connection.has_resource(GPU)
+        for job in self._waiting:
+            resources = {TIMING: 1.0} if has_timing else {}
+            if self._jobs[job].recipe.measure.device == "cuda" and self._options.scheduler:
+                if not has_gpu:
+                    self._take_row(self._no_gpu(job))
+                    continue
+                resources[GPU] = 1.0
+            packed, files = self._packed(job, connection.topic)
+            connection.send(job, packed, files, resources)
+        while self._waiting:
+            news = connection.take(timeout_s=0.5)
+            if news is None:
+                continue
+            job, found, error = news
+            if job:
+                self._take_row(self._row(job, found, error))
+                connection.done(job)
+            else:
+                self._options.on_event(msgspec.convert(found, JobAdvanced))
+
+    def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, Path]]:
+        """The task of a job, and the files that are sent with it: none to a cluster of this machine."""
+        one, (bundle, sources) = self._jobs[job], self._bundles[job]
+        task = Task(job=job, topic=topic, recipe=one.recipe, trust=self._options.trust, handlers=self._options.handlers)
+        if not self._options.scheduler:
+            task = replace(task, folder=one.folder, output=str(self._folder(job).absolute()))
+            return msgspec.msgpack.encode(task), {}
+        return msgspec.msgpack.encode(replace(task, recipe=bundle.recipe, bundle=bundle)), sources
+
+    def _row(self, job: str, packed: bytes | None, error: BaseException | None) -> SweepRow:
+        """The row of a job that ended; its files are written, and its run is added to the history."""
+        waiting, folder = self._rows[job], self._folder(job)
+        if packed is None:
+            lost = is_lost(error)
+            problem = Problem(
+                code=ErrorCode.CRASH,
+                what="The process that ran the job ended, and so did a second one" if lost else "Dask gave the job up",
+                why=message_of(error) if error else "",
+                remedy="Look at the memory of the machines; run the sweep again to try the job once more.",
+            )
+            return replace(waiting, status=RowStatus.LOST if lost else RowStatus.FAILED, error=problem)
+        answer = msgspec.msgpack.decode(packed, type=TaskAnswer)
+        facts = {"key": waiting.key, "host": answer.host, "seconds": answer.seconds}
+        if not answer.result:
+            is_cancelled = any(one.code is ErrorCode.CANCELLED for one in answer.problems)
+            status = RowStatus.CANCELLED if is_cancelled else RowStatus.FAILED
+            return replace(waiting, status=status, error=next(iter(answer.problems), None), **facts)
+        result = decode_result(answer.result)
+        for name, content in answer.files.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(target, content)
+        row = replace(row_of(self._jobs[job], result), folder=folder.relative_to(self._out).as_posix(), **facts)
+        if row.artifact:
+            row = replace(row, artifact=f"{row.folder}/{row.artifact}")
+        one = self._jobs[job]
+        try:
+            row = replace(row, run=self._history.remember(result, one.recipe, Path(one.folder), output=folder))
+        except AceError as problem:  # the run waits in a file, and the sweep goes on
+            row = replace(row, warnings=(*row.warnings, str(problem.problem.code)))
+        return row
+
+    def _no_gpu(self, job: str) -> SweepRow:
+        problem = Problem(
+            code=ErrorCode.UNSUPPORTED,
+            what="The job wants a GPU, and no worker of the cluster offers one",
+            remedy=f'Start a worker with --resources "{GPU}=1" on a machine that has one.',
+        )
+        return replace(self._rows[job], status=RowStatus.FAILED, error=problem)
+
+    def _take_row(self, row: SweepRow) -> None:
+        for job, other in self._rows.items():
+            if job == row.job or (other.key == row.key and other.status is RowStatus.WAITING):
+                self._rows[job] = replace(row, job=job, axes=other.axes, recipe=other.recipe)
+        if row.status is RowStatus.DONE:
+            write_atomically(self._out / row.folder / _ROW_NAME, msgspec.json.encode(row))
+        if time.monotonic() - self._written_s > _WRITE_S:
+            self._write()
+        self._tell(row)
+
+    def _tell(self, row: SweepRow | None) -> None:
+        left = sum(one.status is RowStatus.WAITING for one in self._rows.values())
+        took = [one.seconds for one in self._rows.values() if one.seconds]
+        remaining = statistics.median(took) * left / self._workers if took else None
+        self._options.on_event(
+            SweepAdvanced(
+                row=row,
+                done=len(self._rows) - left,
+                total=len(self._rows),
+                workers=self._workers,
+                remaining_s=remaining,
+            )
+        )
+
+    def _report(self, status: SweepStatus) -> SweepReport:
+        import dask  # noqa: PLC0415 - the name only
+
+        return SweepReport(
+            status=status,
+            rows=with_front(tuple(self._rows.values())),
+            scheduler=self._options.scheduler,
+            seconds=time.monotonic() - self._began_s,
+            environment={"ace-studio": __version__, "python": platform.python_version(), "dask": dask.__version__},
+        )
+
+    def _write(self) -> None:
+        self._written_s = time.monotonic()
+        report = self._report(SweepStatus.RUNNING)
+        write_atomically(self._out / SWEEP_NAME, msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+
+    def finish(self) -> SweepReport:
+        """The report, written with its tables."""
+        if self.is_cancelled:
+            for job, row in self._rows.items():
+                if row.status is RowStatus.WAITING:
+                    self._rows[job] = replace(row, status=RowStatus.CANCELLED)
+            status = SweepStatus.CANCELLED
+        else:
+            is_whole = all(row.status is RowStatus.DONE for row in self._rows.values())
+            status = SweepStatus.OK if is_whole else SweepStatus.INCOMPLETE
+        report = self._report(status)
+        write_tables(report, self._out)
+        return report

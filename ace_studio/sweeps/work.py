@@ -1,0 +1,236 @@
+"""What runs on a Dask worker: one job of a sweep, in an engine process that stays for the next one.
+
+Dask calls `run_task` by its name. What it gets and gives is bytes (msgspec), so that a worker needs the same ACE Studio
+and nothing of the user's. The engine process is another one than the worker's: a model that crashes it ends one job.
+"""
+
+from __future__ import annotations
+
+import atexit
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from distributed import Event, Worker, WorkerPlugin, get_worker
+
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.records import messages
+from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.sweeps.bundle import Bundle, unpack
+
+PROGRESS_S = 0.5
+CANCEL_POLL_S = 1.0
+_LARGEST_ANSWER_BYTES = 2_000_000_000
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One job as it is sent to a worker."""
+
+    job: str
+    topic: str
+    """Dask's name for the events of this sweep, and for the event that cancels it."""
+    recipe: Recipe
+    folder: str = ""
+    """Folder of the recipe on this machine; empty: the files are in ``bundle``."""
+    output: str = ""
+    """Folder for what the job writes on this machine; empty: it is sent back."""
+    bundle: Bundle | None = None
+    trust: bool = False
+    handlers: str = ""
+    """Serves the requests instead of the engine, as in `WorkerClient`."""
+
+
+class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker sends back."""
+
+    job: str
+    host: str
+    seconds: float
+    """From the request to its end; without the wait for a worker."""
+    problems: tuple[Problem, ...] = ()
+    result: bytes = b""
+    """``result.json``; empty if there is none."""
+    files: dict[str, bytes] = {}
+    """What the job wrote, by its path relative to the output folder; empty if it wrote into the sweep's."""
+
+
+class SweepWorker(WorkerPlugin):
+    """Keeps a worker of a local cluster to cores of its own, so that jobs do not disturb each other's times."""
+
+    def __init__(self, cores: Mapping[str, list[int]]) -> None:
+        self._cores = cores
+
+    def setup(self, worker: Worker) -> None:
+        """Pin the process, from which the engine inherits; where the system cannot, nothing happens."""
+        own, process = self._cores.get(str(worker.name)), psutil.Process()
+        if own and hasattr(process, "cpu_affinity"):
+            process.cpu_affinity(own)
+
+    def teardown(self, worker: Worker) -> None:
+        """End a job that still runs, because a closing worker would wait for it."""
+        del worker
+        _engine.kill()
+
+
+class _Engine:
+    """The engine process of this worker: started by the first job, kept for the next ones."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._client: WorkerClient | None = None
+        self._handlers = ""
+
+    def run(
+        self, request: messages.RunRequest, handlers: str, *, is_cancelled: Callable[[], bool]
+    ) -> Iterator[messages.AnyEvent]:
+        """The events of a request; ``is_cancelled`` is asked once a second, in another thread."""
+        ended = threading.Event()
+        with self._lock:
+            if self._client is None or self._handlers != handlers:
+                self._close()
+                self._client, self._handlers = WorkerClient(handlers=handlers), handlers
+            client = self._client
+
+            def watch() -> None:
+                while not ended.wait(CANCEL_POLL_S):
+                    if is_cancelled():
+                        client.cancel(request.job)
+                        return
+
+            threading.Thread(target=watch, daemon=True).start()
+            try:
+                yield from WorkerExecutor(client).run(request)
+            finally:
+                ended.set()
+
+    def kill(self) -> None:
+        """End the engine process and its job, now."""
+        if self._client is not None:
+            self._client.kill()
+
+    def close(self) -> None:
+        """End the engine process after its job."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+_engine = _Engine()
+atexit.register(_engine.close)
+
+
+def run_task(packed: bytes, contents: Mapping[str, bytes] | None = None) -> bytes:
+    """Run a packed `Task`, and return the packed `TaskAnswer`.
+
+    Raises: nothing of the job's: an error is in the answer, so that Dask does not try it again.
+    """
+    task = msgspec.msgpack.decode(packed, type=Task)
+    begin = time.monotonic()
+    with ExitStack() as temporary:
+        try:
+            answer = _run(task, contents or {}, temporary)
+        except AceError as error:
+            answer = TaskAnswer(job=task.job, host="", seconds=0.0, problems=error.problems)
+        except OSError as error:
+            problem = Problem(
+                code=ErrorCode.SYSTEM, what="A file of the job could not be written", why=message_of(error)
+            )
+            answer = TaskAnswer(job=task.job, host="", seconds=0.0, problems=(problem,))
+    seconds = time.monotonic() - begin
+    return msgspec.msgpack.encode(msgspec.structs.replace(answer, host=socket.gethostname(), seconds=seconds))
+
+
+def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> TaskAnswer:
+    folder, output = Path(task.folder), Path(task.output)
+    trusted: tuple[str, ...] = ()
+    if task.bundle is not None:
+        root = Path(temporary.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-job-")))
+        folder = unpack(task.bundle, contents, UserFolders.of_user().state / "sweep-files", root / "files")
+        trusted = tuple(file.sha256 for file in task.bundle.files)
+        output = root / "output"
+    request = messages.RunRequest(
+        job=task.job,
+        recipe=task.recipe,
+        folder=str(folder),
+        trust_all=task.trust and task.bundle is None,
+        trusted_sha256=trusted if task.trust else (),
+        output=str(output),
+        timing_lock=str(timing_lock()),
+    )
+    follower = _Follower(task)
+    for event in _engine.run(request, task.handlers, is_cancelled=follower.is_cancelled):
+        follower.take(event)
+    files = {} if task.bundle is None else _files_in(output)
+    return TaskAnswer(
+        job=task.job, host="", seconds=0.0, problems=follower.problems, result=follower.result, files=files
+    )
+
+
+def _files_in(output: Path) -> dict[str, bytes]:
+    paths = [path for path in output.rglob("*") if path.is_file()]
+    if sum(path.stat().st_size for path in paths) > _LARGEST_ANSWER_BYTES:
+        paths = [path for path in paths if path.parent == output]  # the figures, without the artifacts
+    return {path.relative_to(output).as_posix(): path.read_bytes() for path in paths}
+
+
+def timing_lock() -> Path:
+    """The file that a job of this user locks on this machine while it measures; homes may be shared by machines."""
+    path = UserFolders.of_user().state / f"timing-{socket.gethostname()}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+class _Follower:
+    """Takes the events of one job: sends progress on, and keeps the answer."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._worker: Any = get_worker()
+        self._sent_s = -1e9
+        self.problems: tuple[Problem, ...] = ()
+        self.result = b""
+
+    def take(self, event: messages.AnyEvent) -> None:
+        """Note an event."""
+        match event:
+            case messages.Progress():
+                self._send(event)
+            case messages.JobFailed(problems=problems):
+                self.problems = problems
+            case messages.JobCancelled():
+                self.problems = (Problem(code=ErrorCode.CANCELLED, what="The sweep was cancelled"),)
+            case messages.WorkerLost(problem=problem):
+                self.problems = (problem,)
+            case messages.JobFinished(result=result) if result is not None:
+                self.result = msgspec.json.encode(result)
+
+    def _send(self, event: messages.Progress) -> None:
+        now_s = time.monotonic()
+        if now_s - self._sent_s >= PROGRESS_S:
+            self._sent_s = now_s
+            told = {
+                "job": self._task.job,
+                "phase": str(event.phase),
+                "detail": event.detail,
+                "fraction": event.fraction,
+            }
+            self._worker.log_event(self._task.topic, told)
+
+    def is_cancelled(self) -> bool:
+        """Whether the sweep was; any thread may ask."""
+        asked = Event(self._task.topic, client=self._worker.client)  # type: ignore[no-untyped-call]
+        return bool(asked.is_set())  # type: ignore[no-untyped-call]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus
+from ace_studio.sweeps.report import batch_and_shape, report_html
+
+FIGURES = {"status": RowStatus.DONE, "host": "box", "target": "eager", "precision": "fp32", "size_bytes": 1000}
+
+
+def made(*rows):
+    return SweepReport(status=SweepStatus.OK, rows=rows)
+
+
+def shaped(job, batch, size, ms):
+    axes = {"shape": f"x={batch}x3x{size}x{size}"}
+    return SweepRow(job=job, recipe="a.toml", axes=axes, latency_ms=ms, metric=0.9, folder=f"jobs/{job}", **FIGURES)
+
+
+def test_the_report_is_one_file_without_links_to_the_outside_and_escapes_names():
+    row = SweepRow(job="1", recipe="<b>.toml", axes={"plan": "<script>"}, latency_ms=1.0, metric=0.9, **FIGURES)
+    other = SweepRow(job="2", recipe="a.toml", axes={"plan": "x"}, latency_ms=2.0, metric=0.8, **FIGURES)
+    text = report_html(made(row, other))
+    assert "<script" not in text
+    assert "<b>.toml" not in text
+    assert re.findall(r"(?:src|href)=\"(?!jobs/)", text) == []
+    assert text.count("<circle") == 2
+
+
+def test_a_job_without_a_result_says_why():
+    problem = Problem(code=ErrorCode.NOT_CAPTURED, what="No graph", why="it branches")
+    text = report_html(made(SweepRow(job="1", recipe="a.toml", axes={}, status=RowStatus.FAILED, error=problem)))
+    assert "No graph" in text
+    assert "it branches" in text
+
+
+def test_the_heat_map_shows_the_fastest_job_of_each_batch_and_shape():
+    rows = [shaped("1", 1, 8, 1.0), shaped("2", 1, 8, 0.5), shaped("3", 4, 8, 3.0), shaped("4", 4, 16, 9.0)]
+    text = report_html(made(*rows))
+    (table,) = re.findall(r"<table style.*?</table>", text, flags=re.DOTALL)
+    assert re.findall(r"title=\"job (\d)\">([\d.]+)<", table) == [("2", "0.5"), ("3", "3"), ("4", "9")]
+    assert table.count("<td></td>") == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("x=8x3x32x32", (8, "3x32x32")),
+        ("ids=2x16:int64", (2, "16")),
+        ('["a=4x2","b=4x3"]', (4, "2")),
+        ("x=7", (7, "")),
+        ("", None),
+        ("x=", None),
+    ],
+)
+def test_batch_and_shape_of_an_axis(word, expected):
+    assert batch_and_shape(word) == expected

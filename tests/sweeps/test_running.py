@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.sweeps import RowStatus, SweepStatus
+from ace_studio.session.kept.history import History
+from ace_studio.sweeps import cluster as cluster_module
+from ace_studio.sweeps.reading import read_jobs
+from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, run_sweep
+from tests.sweeps.fake_jobs import LOG_VARIABLE
+
+PROXY = Path(__file__).with_name("cut_proxy.py")
+FAKE = str(Path(__file__).with_name("fake_jobs.py"))
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from ace_studio.sweeps.reading import read_jobs
+from ace_studio.sweeps.running import SweepOptions, run_sweep
+
+if __name__ == "__main__":
+    path, out, handlers = sys.argv[1:]
+    print(run_sweep(read_jobs([Path(path)]), Path(out), SweepOptions(handlers=handlers, trust=True, workers=1)).status)
+"""
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    path = tmp_path / "log.txt"
+    monkeypatch.setenv(LOG_VARIABLE, str(path))
+    return path
+
+
+def written(folder, *, axes="", rounds=(1,), entry="ok"):
+    """A folder with one recipe per number of rounds, and a sweep of them."""
+    folder.mkdir(exist_ok=True)
+    (folder / "model.py").write_text("")
+    names = []
+    for count in rounds:
+        names.append(f"r{count}.toml")
+        word = entry if isinstance(entry, str) else entry(count)
+        text = f'format = 1\n[model]\nsource = "model.py"\nentry = "{word}"\n[measure]\nrounds = {count}\n'
+        (folder / names[-1]).write_text(text)
+    (folder / "sweep.toml").write_text(f"format = 1\nrecipes = {json.dumps(names)}\n[axes]\n{axes}\n")
+    return folder / "sweep.toml"
+
+
+def lines(log, what):
+    return [line.split()[1] for line in log.read_text().splitlines() if line.startswith(what)]
+
+
+def run(path, out, **options):
+    return run_sweep(read_jobs([path]), out, SweepOptions(handlers=FAKE, trust=True, **options))
+
+
+@pytest.mark.slow
+def test_every_combination_has_a_row_with_its_figures_files_and_history(tmp_path, log):
+    seen = []
+    path = written(tmp_path / "in", axes='plan = ["fp32", "int8-static"]\nthreads = [1, 2]')
+    report = run(path, tmp_path / "out", on_event=seen.append)
+    assert report.status is SweepStatus.OK
+    assert [row.axes for row in report.rows] == [
+        {"plan": plan, "threads": threads} for plan in ("fp32", "int8-static") for threads in (1, 2)
+    ]
+    assert [row.latency_ms for row in report.rows] == [2.0, 1.0, 2.0, 1.0]
+    assert [row.on_front for row in report.rows] == [False, True, False, True]
+    assert all((tmp_path / "out" / row.artifact).read_bytes() == b"artifact" for row in report.rows)
+    assert [History.open_default().get(row.run).result.runs[0].metric for row in report.rows] == [0.9, 0.9, 0.89, 0.89]
+    steps = [event for event in seen if isinstance(event, SweepAdvanced)]
+    assert [step.done for step in steps] == [0, 1, 2, 3, 4]
+    assert any(isinstance(event, JobAdvanced) for event in seen)
+    with (tmp_path / "out" / "sweep.csv").open(newline="") as file:
+        assert [row["axis.threads"] for row in csv.DictReader(file)] == ["1", "2", "1", "2"]
+
+
+@pytest.mark.slow
+def test_what_is_done_stays_and_only_another_recipe_or_code_runs_again(tmp_path, log):
+    path = written(tmp_path / "in", rounds=(1, 2, 3), entry=lambda count: "fail" if count == 2 else "ok")
+    first = run(path, tmp_path / "out")
+    assert [row.status for row in first.rows] == [RowStatus.DONE, RowStatus.FAILED, RowStatus.DONE]
+    assert first.rows[1].error.code is ErrorCode.NOT_CAPTURED
+    written(tmp_path / "in", rounds=(1, 2, 3, 4))
+    (tmp_path / "in" / "notes.md").write_text("of no job")
+    log.unlink()
+    second = run(path, tmp_path / "out")
+    assert second.status is SweepStatus.OK
+    assert sorted(lines(log, "end")) == ["2", "4"]
+    assert [second.rows[at].run for at in (0, 2)] == [first.rows[at].run for at in (0, 2)]
+    (tmp_path / "in" / "model.py").write_text("a = 1")
+    log.unlink()
+    run(path, tmp_path / "out")
+    assert sorted(lines(log, "end")) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.slow
+def test_a_job_that_crashes_its_engine_ends_alone(tmp_path, log):
+    path = written(tmp_path / "in", rounds=range(1, 7), entry=lambda count: "crash" if count == 2 else "ok")
+    report = run(path, tmp_path / "out")
+    statuses = {row.recipe: row.status for row in report.rows}
+    assert statuses.pop("r2.toml") is RowStatus.FAILED
+    assert set(statuses.values()) == {RowStatus.DONE}
+    assert report.rows[1].error.code is ErrorCode.CRASH
+    assert report.status is SweepStatus.INCOMPLETE
+
+
+def test_rows_that_are_the_same_run_are_run_once(tmp_path, log):
+    path = written(tmp_path / "in", axes='threads = [1]\ntarget = ["auto", ["auto"]]')
+    report = run(path, tmp_path / "out")
+    assert [row.axes["target"] for row in report.rows] == ["auto", '["auto"]']
+    assert [row.status for row in report.rows] == [RowStatus.DONE, RowStatus.DONE]
+    assert lines(log, "end") == ["30"] or len(lines(log, "end")) == 1
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_S", 1.0)
+    with pytest.raises(AceError, match="No Dask scheduler answers"):
+        run(written(tmp_path / "in"), tmp_path / "out", scheduler="tcp://127.0.0.1:1")
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_done_and_the_next_call_goes_on(tmp_path, log):
+    path = written(tmp_path / "in", rounds=range(1, 5), entry=lambda count: "ok" if count < 3 else "tenths_40")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, str(tmp_path / "program.py"), str(path), str(tmp_path / "out"), FAKE]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while "start 3" not in (log.read_text() if log.exists() else "") and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0].strip() == "cancelled"
+    kept = json.loads((tmp_path / "out" / "sweep.json").read_bytes())
+    assert [row["status"] for row in kept["rows"]] == ["done", "done", "cancelled", "cancelled"]
+    report = run(path, tmp_path / "out")
+    assert report.status is SweepStatus.OK
+    assert sorted(lines(log, "end")) == ["1", "2", "3", "4"]
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.fixture
+def cluster(tmp_path, log):
+    """A scheduler and two workers in processes of their own."""
+    port, processes = free_port(), []
+    address = f"tcp://127.0.0.1:{port}"
+    variables = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+
+    def start(*words):
+        command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
+        processes.append(subprocess.Popen(command, env=variables, cwd=tmp_path, stderr=subprocess.DEVNULL))
+
+    start("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            break
+        time.sleep(0.1)
+    for name in ("one", "two"):
+        start("dask_worker", address, "--nthreads", "1", "--name", name, "--no-dashboard", "--no-nanny")
+    yield address, processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_killed_worker_and_a_cut_connection_lose_no_job_and_run_none_twice(tmp_path, log, cluster):
+    address, (_, worker, _) = cluster
+    command = [sys.executable, str(PROXY), address.rpartition(":")[2]]
+    proxy, done = subprocess.Popen(command, stdout=subprocess.PIPE, text=True), []
+    port = int(proxy.stdout.readline())
+
+    def disturb(event):
+        if isinstance(event, SweepAdvanced) and event.row is not None:
+            done.append(event.row.job)
+            if len(done) == 4:
+                worker.kill()
+            if len(done) == 12:
+                proxy.send_signal(signal.SIGUSR1)
+
+    path = written(tmp_path / "in", rounds=range(1, 25), entry="tenths_2")
+    try:
+        report = run(path, tmp_path / "out", scheduler=f"tcp://127.0.0.1:{port}", on_event=disturb)
+    finally:
+        proxy.kill()
+        proxy.communicate()
+    assert [row.status for row in report.rows] == [RowStatus.DONE] * 24
+    assert sorted(done) == [f"{number:02}" for number in range(1, 25)]
+    assert sorted(map(int, lines(log, "end"))) == list(range(1, 25))
+    assert len({row.run for row in report.rows}) == 24
+    assert all((tmp_path / "out" / row.artifact).read_bytes() == b"artifact" for row in report.rows)
+
+
+@pytest.mark.slow
+def test_only_files_of_the_job_travel_and_their_hash_is_checked(tmp_path, log, cluster):
+    address, _ = cluster
+    path = written(tmp_path / "in", entry="memory")
+    (tmp_path / "in" / "data.txt").write_text("numbers")
+    report = run(path, tmp_path / "out", scheduler=address)
+    assert [row.status for row in report.rows] == [RowStatus.DONE]
+    assert not (tmp_path / "in" / "read").exists()
+    (tmp_path / "in" / "data.txt").unlink()
+    written(tmp_path / "in", entry="memory", rounds=(2,))
+    report = run(path, tmp_path / "out", scheduler=address)
+    assert [row.status for row in report.rows] == [RowStatus.FAILED]
+
+
+@pytest.mark.slow
+def test_a_job_for_a_gpu_does_not_wait_for_one_that_is_not_there(tmp_path, log, cluster):
+    path = written(tmp_path / "in", axes='device = ["cpu", "cuda"]')
+    report = run(path, tmp_path / "out", scheduler=cluster[0])
+    assert [row.status for row in report.rows] == [RowStatus.DONE, RowStatus.FAILED]
+    assert "GPU" in report.rows[1].error.what

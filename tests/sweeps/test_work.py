@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import msgspec
+import psutil
+
+from ace_studio.records.errors import ErrorCode
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.sweeps import work
+from ace_studio.sweeps.bundle import Bundle, BundledFile
+from ace_studio.sweeps.work import SweepWorker, Task, TaskAnswer, run_task, timing_lock
+
+
+def test_the_timing_lock_is_the_users_own_and_has_a_folder():
+    path = timing_lock()
+    assert path.parent.is_dir()
+    assert path == timing_lock()
+
+
+def test_files_that_did_not_arrive_are_the_answer_of_the_job():
+    bundle = Bundle(recipe=Recipe(), folder=".", key="", files=(BundledFile(path="a.py", sha256="0" * 64, size=1),))
+    task = Task(job="1", topic="t", recipe=Recipe(), bundle=bundle)
+    answer = msgspec.msgpack.decode(run_task(msgspec.msgpack.encode(task)), type=TaskAnswer)
+    assert [one.code for one in answer.problems] == [ErrorCode.BAD_FILE]
+    assert answer.result == b""
+
+
+def test_a_worker_is_kept_to_its_cores_and_ends_its_job_when_it_closes(monkeypatch):
+    pinned, killed = [], []
+    monkeypatch.setattr(psutil, "Process", lambda: SimpleNamespace(cpu_affinity=pinned.append))
+    monkeypatch.setattr(work, "_engine", SimpleNamespace(kill=lambda: killed.append(True)))
+    plugin = SweepWorker({"1": [2, 3]})
+    plugin.setup(SimpleNamespace(name=1))
+    plugin.setup(SimpleNamespace(name="other"))
+    plugin.teardown(SimpleNamespace(name=1))
+    assert (pinned, killed) == ([[2, 3]], [True])
