@@ -11,8 +11,8 @@ from enum import StrEnum
 import msgspec
 
 from ace_studio.records.errors import Problem
-from ace_studio.records.goals import Figures
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.goals import Figures, cost
+from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Result
 
 SWEEP_FORMAT = 1
@@ -203,7 +203,12 @@ def with_front(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
 
 
 def _front(figures: dict[str, Figures]) -> set[str]:
-    return {job for job, own in figures.items() if not any(other.beats(own) for other in figures.values())}
+    """What beats a row comes before it in the order of the costs, and is on the front or beaten by what is."""
+    front: dict[str, Figures] = {}
+    for job, own in sorted(figures.items(), key=lambda one: cost(one[1], Objective.LATENCY)):
+        if not any(other.beats(own) for other in front.values()):
+            front[job] = own
+    return set(front)
 
 
 def _figures(row: SweepRow, *, by_metric: bool) -> Figures:

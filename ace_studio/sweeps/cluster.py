@@ -55,14 +55,18 @@ def local_cluster(cores: Sequence[list[int]]) -> Iterator[LocalCluster]:
     with ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-dask-"))
         # A worker that died is not to blame for its job the first time; the second time it is.
-        opened.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": 1}))
+        settings: dict[str, Any] = {"distributed.scheduler.allowed-failures": 1}
+        # Dask's pages have no password; without routes its HTTP servers answer nothing.
+        settings |= {f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker", "nanny")}
+        opened.enter_context(dask.config.set(settings))
         cluster = opened.enter_context(
             LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=len(cores),
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
                 security=importlib.util.find_spec("cryptography") is not None or None,
                 memory_limit=0,  # the engine's processes are not the worker's, and have their own watch
                 local_directory=folder,

@@ -262,7 +262,7 @@ class _Running:
 
         return SweepReport(
             status=status,
-            rows=with_front(tuple(self._rows.values())),
+            rows=tuple(self._rows.values()),
             scheduler=self._options.scheduler,
             seconds=time.monotonic() - self._began_s,
             environment={"ace-studio": __version__, "python": platform.python_version(), "dask": dask.__version__},
@@ -284,5 +284,6 @@ class _Running:
             is_whole = all(row.status is RowStatus.DONE for row in self._rows.values())
             status = SweepStatus.OK if is_whole else SweepStatus.INCOMPLETE
         report = self._report(status)
+        report = replace(report, rows=with_front(report.rows))
         write_tables(report, self._out)
         return report

@@ -20,7 +20,8 @@ BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 ON_PAGE = (
     "capture.whole", "capture.time", "peers.held", "peers.worst", "kept.held", "kept.worst", "layout.worst",
     "graph-view.held", "start.window.wall_s", "start.window.rss_mib", "start.engine.wall_s", "start.engine.rss_mib",
-    "scale.arrival.200000", "scale.layout.200000", "scale.list.10000", "example.ceiling",
+    "scale.arrival.200000", "scale.layout.200000", "scale.list.10000", "sweep.rate",
+    "sweep.overhead", "example.ceiling",
 )  # fmt: skip
 """What the table shows, in this order, besides everything that is lost."""
 

@@ -20,6 +20,10 @@ def test_a_row_that_another_beats_in_time_size_and_metric_is_not_on_the_front():
     ]  # fmt: skip
 
 
+def test_rows_with_the_same_figures_are_all_on_the_front():
+    assert front(row("1", 1.0, 0.9), row("2", 1.0, 0.9), row("3", 1.0, 0.8)) == ["1", "2"]
+
+
 def test_an_error_is_better_the_lower_it_is():
     assert front(row("1", 1.0, 5.0, higher_is_better=False), row("2", 1.0, 4.0, higher_is_better=False)) == ["2"]
 
