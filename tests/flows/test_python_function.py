@@ -137,7 +137,6 @@ def test_sizes_and_constants_in_the_result_come_back_as_numbers():
     assert (given["rows"], given["version"], tuple(given["y"].shape)) == (7, 3, (7, 4))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_torchscript_program_is_compiled_as_python_that_answers_like_it():
     script = torch.jit.script(make_net())
     result = ace_studio.compile(script, tracing_inputs=[points(2, 1), points(3, 2)], default="fp32", **QUICK)

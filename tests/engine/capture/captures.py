@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +73,7 @@ def assert_helpful(error: AceError, *, code: ErrorCode, line: str) -> None:
 class HoldsScript(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.part = torch.jit.script(nn.Linear(4, 4))
+        self.part = torch.jit.script(nn.Linear(4, 4))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.part(x)

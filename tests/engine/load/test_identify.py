@@ -25,7 +25,6 @@ def refusal(path) -> str:
     return caught.value.problem.as_text()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch.jit is deprecated; its files live on
 def test_torchscript_is_told_from_a_pickle(tmp_path):
     torch.jit.trace(Plain(), torch.zeros(1, 2)).save(tmp_path / "m.pt")
     assert inspect_file(tmp_path / "m.pt").kind == "torchscript"

@@ -31,7 +31,7 @@ def build_from_torchscript(job: LoadJob) -> OpenedModel:
     """
     open_archive(job.path).check_content()
     with job.library.user.guard(f"Loading {job.path.name}"), opening(job.path), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # torch advises to make no new ones
+        warnings.filterwarnings("ignore", ".torch.jit")  # torch advises to make no new ones
         script = torch.jit.load(job.content, map_location="cpu")  # type: ignore[no-untyped-call]
     put_in_eval_mode(script)
     return OpenedModel(written_as_python(script, job.path).eval(), reference=script)

@@ -12,7 +12,7 @@ from ace_studio.engine.load.torchscript.operators import UntranslatableError, op
 from ace_studio.records.errors import ErrorCode
 from tests.engine.load.samples import problem_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 
 
 def save(program, folder: Path) -> str:

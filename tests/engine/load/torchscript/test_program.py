@@ -16,7 +16,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.load.samples import load, problem_of
 from tests.tiny_models import conv_net, recurrent
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 
 
 def random(*shape, seed=0):
@@ -107,6 +107,13 @@ def test_opening_needs_trust_and_looking_does_not(tmp_path):
     assert problem_of(tmp_path, source, trusted=False).code is ErrorCode.UNTRUSTED
     report = inspect_file(tmp_path / source)
     assert (report.kind, report.trust) == ("torchscript", "code")
+
+
+def test_opening_a_program_does_not_warn_that_torch_wants_no_new_ones(tmp_path):
+    source = save(torch.jit.script(nn.Linear(2, 3)), tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(tmp_path, source)
 
 
 def test_a_damaged_program_is_refused_before_torch_reads_it(tmp_path):

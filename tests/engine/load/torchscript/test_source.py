@@ -12,7 +12,7 @@ from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.load.torchscript.source import write_method
 from tests.engine.load.samples import load
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 
 
 def random(*shape, seed=0):
