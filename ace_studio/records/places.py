@@ -15,6 +15,11 @@ def resource_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "resources"
 
 
+def is_shipped(path: Path | str) -> bool:
+    """Whether a path lies in the installed program, where nothing of the user's belongs."""
+    return Path(path).is_relative_to(resource_folder())
+
+
 def example_recipe() -> Path:
     """The recipe of the shipped example."""
     return resource_folder() / "examples" / "digits" / "recipe.toml"

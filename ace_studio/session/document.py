@@ -7,6 +7,7 @@ that it was found with, so that everybody can see when choices have moved on.
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
@@ -14,6 +15,7 @@ from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.places import is_shipped
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun, Warning
 from ace_studio.records.results.pruning import PruningReport
@@ -294,6 +296,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """A beside B, which all panels show, read-only; None for the present choices and findings."""
     recent_files: tuple[str, ...] = ()
     """Newest first."""
+
+    @property
+    def saving_folder(self) -> str:
+        """The folder to propose for what is saved: the model's, or the user's if the model is the shipped example."""
+        return str(Path.home()) if is_shipped(self.folder) else self.folder
 
     @property
     def read_only(self) -> Problem | None:

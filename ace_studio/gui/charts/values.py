@@ -130,7 +130,7 @@ class ValuesChart(ChartView):
 
     def _save(self) -> None:
         values = self.session.document.values
-        name = str(Path(self.session.document.folder) / f"{values.op_id if values else 'values'}.npz")
+        name = str(Path(self.session.document.saving_folder) / f"{values.op_id if values else 'values'}.npz")
         path, _ = QFileDialog.getSaveFileName(self, tr("Save values"), name, tr("numpy (*.npz)"))
         if path and values is not None:
             self._ask(example=values.example, save=path)

@@ -121,7 +121,7 @@ class ChartsPanel(Panel):
     def _save(self) -> None:
         from ace_studio.gui.charts.saving import save_chart  # noqa: PLC0415 - loaded when it is needed
 
-        name = str(Path(self.session.document.folder) / f"{self.chart_id}.png")
+        name = str(Path(self.session.document.saving_folder) / f"{self.chart_id}.png")
         path, _ = QFileDialog.getSaveFileName(
             self, tr("Save the chart"), name, tr("PNG, SVG or CSV (*.png *.svg *.csv)")
         )

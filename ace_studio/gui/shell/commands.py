@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 from ace_studio.gui.shell.engine_card import PackInstaller
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.records.errors import ErrorCode
-from ace_studio.records.places import example_recipe
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.places import example_recipe, is_shipped
 from ace_studio.session.document import DiskChange, EngineState
 from ace_studio.session.session import Session
 
@@ -44,6 +44,7 @@ class Commands(QObject):
         self._window, self._theme, self.workbench = window, theme, workbench
         self._disk_change_asked: DiskChange | None = None
         self.installer = PackInstaller(self)
+        self._install_problem: Problem | None = None
         self.installer.finished.connect(self._engine_installed)
 
     def close(self) -> None:
@@ -64,6 +65,7 @@ class Commands(QObject):
             return
         self.about_to_open.emit()
         self.session.files.open_paths(paths)
+        self.show_panel("model")  # the question for trust is about what it says
         self.check_disk()
 
     def step_actions(self) -> dict[str, Callable[[], object]]:
@@ -75,9 +77,14 @@ class Commands(QObject):
             "trace": self.session.jobs.trace,
             "plan": lambda: self.show_panel("plan"),
             "run": self.session.jobs.run,
-            "compare": lambda: self.show_panel("results"),
+            "compare": self.show_comparison,
             "export": self.export_artifact,
         }
+
+    def show_comparison(self) -> None:
+        """Show the results, and the graph as it was captured beside the one that runs."""
+        self.show_panel("results")
+        self.show_graph("compared")
 
     def export_artifact(self) -> None:
         """Ask for a name, and save the artifact of the selected run, or of the best one."""
@@ -109,7 +116,7 @@ class Commands(QObject):
 
     def save(self) -> bool:
         """Save the recipe where it came from, or ask where."""
-        if not self.session.document.recipe_path:
+        if not self.session.document.recipe_path or is_shipped(self.session.document.recipe_path):
             return self.save_as()
         is_saved = self.session.files.save_recipe()
         if self.session.document.disk_change is not None:
@@ -137,7 +144,11 @@ class Commands(QObject):
     def save_as(self) -> bool:
         """Ask for a name and save the recipe there."""
         document = self.session.document
-        name = document.recipe_path or str(Path(document.folder) / f"{Path(document.title).stem or 'recipe'}.toml")
+        name = f"{Path(document.title).stem or 'recipe'}.toml"
+        if not document.recipe_path or is_shipped(document.recipe_path):
+            name = str(Path(document.saving_folder) / name)
+        else:
+            name = document.recipe_path
         path, _ = QFileDialog.getSaveFileName(self._window, tr("Save the recipe"), name, tr("Recipes (*.toml)"))
         if not path:
             return False
@@ -146,7 +157,7 @@ class Commands(QObject):
     def save_graph(self) -> None:
         """Ask for a name, and save the graph as it is shown there."""
         document = self.session.document
-        name = str(Path(document.folder) / f"{Path(document.title).stem or 'graph'}.svg")
+        name = str(Path(document.saving_folder) / f"{Path(document.title).stem or 'graph'}.svg")
         kinds = "Pictures (*.svg *.pdf *.png)"
         path, _ = QFileDialog.getSaveFileName(self._window, tr("Save the graph as a picture"), name, kinds)
         if path:
@@ -201,9 +212,13 @@ class Commands(QObject):
             import platformdirs  # noqa: PLC0415 - loaded when it is needed
 
             folder, kinds = platformdirs.user_downloads_dir(), tr("Engine packs (*.tar.gz)")
+            if not Path(folder).is_dir():  # else the dialog takes it for the name of a file
+                folder = str(Path.home())
             path, _ = QFileDialog.getOpenFileName(self._window, tr("Install an engine pack"), folder, kinds)
             file = Path(path) if path else None
         if file is not None:
+            if self._install_problem in self.session.document.problems:
+                self.session.view.dismiss_problem(self.session.document.problems.index(self._install_problem))
             self.installer.install(file)
 
     def _engine_installed(self) -> None:
@@ -211,6 +226,7 @@ class Commands(QObject):
         problem, session = self.installer.problem, self.session
         if problem is not None:
             if problem.code is not ErrorCode.CANCELLED:
+                self._install_problem = problem
                 session.report(problem)
         elif session.document.activity.state is EngineState.LOST or (
             not session.settings.get("interpreter") and not session.document.activity.is_working

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.layouts import column, row
@@ -38,7 +38,7 @@ STOPS = (
         tr("The model"),
         tr(
             "This panel says what the opened file is and what it needs. Open your own model with Ctrl+O, or drop its "
-            "file anywhere in the window; several files at once are code and its weights."
+            "file anywhere in the window; drop code and its weights together."
         ),
         panel="model",
     ),
@@ -149,9 +149,12 @@ class Tour(QFrame):
         self.raise_()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
-        """Esc ends the tour."""
+        """Esc ends the tour, and Return presses the button that has the keyboard, as in a dialog."""
         if event.key() == Qt.Key.Key_Escape:
             self.close()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            focused = self.focusWidget()
+            (focused if isinstance(focused, QPushButton) else self.next_button).click()
         else:
             super().keyPressEvent(event)
 

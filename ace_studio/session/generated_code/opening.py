@@ -14,6 +14,8 @@ from ace_studio.records.tensors import InputFinding, memory_limits, size_limits
 
 _OPTION = re.compile(r'\{"([A-Z_]+)": "([^"]*)"\}')
 """An option in the sentence of a warning that was stored before warnings had ``options``."""
+_NUMPY = re.compile("bool|u?int(8|16|32|64)|float(16|32|64)|complex(64|128)")
+"""Types of torch that NumPy has under the same name."""
 
 
 def opening_code(
@@ -21,8 +23,9 @@ def opening_code(
 ) -> str:
     """A program that opens the artifact at ``path``; empty for a target without a short one.
 
-    The options without which the artifact computes otherwise than measured are those that the warnings name. It refuses
-    the sizes and memory layouts of ``inputs`` for which the graph was not proven.
+    Zeros stand for the ``inputs``, so that it runs as it is. The options without which the artifact computes otherwise
+    than measured are those that the warnings name. It refuses the sizes and memory layouts of ``inputs`` for which the
+    graph was not proven.
     """
     row = TARGET_ROWS.get(run.target)
     if row is None or not row.opening_code or not (run.artifact and "." in run.artifact.rpartition("/")[2]):
@@ -41,4 +44,19 @@ def opening_code(
     )
     code = row.opening_code.format(path=dumps(path, ensure_ascii=False), threads=threads, options=options)
     before, _, call = code.rpartition("\n")
-    return f"{notes}{before}\n{checks}{call}\n"
+    return f"{notes}{before}\n{_zeros(inputs)}{checks}{call}\n"
+
+
+def _zeros(inputs: Sequence[InputFinding]) -> str:
+    """Lines that make arrays of the sizes at which the graph was traced; none if NumPy lacks a type of them."""
+    if not inputs or any(not _NUMPY.fullmatch(one.dtype) for one in inputs):
+        return ""
+    made = "".join(f"    {_zeros_of(one)},  # {one.name}\n" for one in inputs)
+    return f"import numpy\n\ninputs = [  # put your own arrays here\n{made}]\n"
+
+
+def _zeros_of(one: InputFinding) -> str:
+    order = one.memory_order or tuple(range(len(one.dims)))
+    sizes = tuple(one.dims[dim].size for dim in order)
+    made = f"numpy.zeros({sizes}, {dumps(one.dtype)})"
+    return made if order == tuple(sorted(order)) else f"{made}.transpose({tuple(map(order.index, range(len(order))))})"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog
 
 from ace_studio.records.messages import InspectRequest
+from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
 from tests.gui.graph_tables import partial_capture
 
@@ -80,3 +83,35 @@ def test_ctrl_f_searches_the_graph_from_another_panel(desk):
     assert desk.window.focusWidget() is field
     QTest.keyClicks(field, "linear")
     assert desk.panel("graph").view.picture.matched.any()
+
+
+def test_the_step_compare_shows_the_graph_beside_the_one_that_runs(desk):
+    desk.ran()
+    steps, graph = desk.window.step_line.buttons, desk.panel("graph")
+    assert not graph.compare_button.isChecked()
+    for _ in range(2):
+        QTest.mouseClick(steps["compare"], Qt.MouseButton.LeftButton)
+        desk.settle()
+        assert graph.compare_button.isChecked()
+        assert desk.window.workbench.panel("results").isVisible()
+
+
+def test_opening_a_file_shows_what_would_run_before_trust(desk, tmp_path):
+    desk.panel("plan")
+    (tmp_path / "own.py").write_text("", "utf-8")
+    desk.window.commands.open_path(str(tmp_path / "own.py"))
+    desk.settle()
+    assert desk.window.workbench.panel("model").isVisible()
+    assert not desk.window.workbench.panel("plan").isVisible()
+
+
+def test_what_is_saved_of_the_example_is_proposed_at_home(desk, monkeypatch):
+    proposed = []
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *args: (proposed.append(args[2]), ("", ""))[1])
+    desk.window.commands.open_example()
+    desk.settle()
+    before = example_recipe().read_bytes()
+    desk.window.commands.save()
+    desk.window.commands.save_graph()
+    assert [Path(one).parent for one in proposed] == [Path.home()] * 2
+    assert example_recipe().read_bytes() == before

@@ -67,6 +67,19 @@ def test_a_chosen_file_that_is_damaged_is_told_and_the_card_stays(studio, qtbot,
     qtbot.waitUntil(studio.window.bars.problem.isVisible)
     assert "is damaged" in studio.session.document.problems[-1].what
     assert studio.window.engine_card.file_button.isVisible()
+    monkeypatch.setattr(studio.window.commands.installer, "install", lambda file: None)
+    qtbot.mouseClick(studio.window.engine_card.file_button, Qt.MouseButton.LeftButton)
+    assert not any("is damaged" in one.what for one in studio.session.document.problems)
+
+
+def test_the_dialog_for_a_pack_starts_at_home_without_a_folder_of_downloads(studio, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("platformdirs.user_downloads_dir", lambda: str(tmp_path / "Downloads"))
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *args: (asked.append(args[2]), ("", ""))[1])
+    studio.window.commands.install_engine()
+    (tmp_path / "Downloads").mkdir()
+    studio.window.commands.install_engine()
+    assert asked == [str(Path.home()), str(tmp_path / "Downloads")]
 
 
 def test_a_pack_dropped_on_the_window_is_installed_and_cancel_stops_that(studio, qtbot, tmp_path, monkeypatch):

@@ -54,6 +54,18 @@ def test_the_tour_goes_back_and_ends_with_escape(desk, tour):
     assert tours(desk) == []
 
 
+def test_return_goes_through_the_tour_and_ends_it(desk, tour):
+    told = [tour.target()]
+    for _ in STOPS[1:]:
+        desk.bot.keyClick(tour.next_button, Qt.Key.Key_Return)
+        desk.settle()
+        told.append(tour.target())
+    assert len(set(map(id, told))) == len(STOPS)
+    desk.bot.keyClick(tour.next_button, Qt.Key.Key_Return)
+    desk.settle()
+    assert tours(desk) == []
+
+
 def test_the_window_is_used_while_the_card_is_there_and_a_second_tour_replaces_the_first(desk, tour):
     click(desk, desk.window.step_line.buttons["trust"])
     assert not desk.document.needs_trust

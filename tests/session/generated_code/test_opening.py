@@ -66,7 +66,8 @@ def test_the_code_refuses_sizes_at_which_the_graph_was_not_proven(low, high, ref
 def test_the_code_refuses_memory_layouts_for_which_the_graph_was_not_proven(order, words):
     straight = np.zeros((2, 3, 4, 5), np.float32)
     given = {(0, 1, 2, 3): straight, (0, 2, 3, 1): np.zeros((2, 4, 5, 3), np.float32).transpose(0, 3, 1, 2)}
-    inputs = (InputFinding(name="x", dtype="float32", dims=(), memory_order=order),)
+    dims = tuple(DimFinding(index=at, verdict=DimVerdict.STATIC, size=2 + at) for at in range(4))
+    inputs = (InputFinding(name="x", dtype="float32", dims=dims, memory_order=order),)
     code = opening_code(run("onnxruntime"), "m.onnx", warnings=(), threads=1, inputs=inputs)
     checks = code[code.index("if not inputs[0]") : code.index("outputs = ")]
     exec(checks, {"inputs": [given.pop(order)]})
@@ -83,3 +84,21 @@ def test_a_package_checks_its_inputs_and_gets_contiguous_ones():
 def test_without_ranges_the_code_checks_nothing():
     inputs = (InputFinding(name="x", dtype="float32", dims=(DimFinding(index=0, verdict=DimVerdict.STATIC, size=2),)),)
     assert "raise" not in opening_code(run("openvino"), "m.xml", warnings=(), threads=1, inputs=inputs)
+
+
+def test_the_code_runs_as_it_is_with_zeros_for_the_inputs():
+    straight = DimFinding(index=0, verdict=DimVerdict.DYNAMIC, size=2, min=1)
+    dims = (straight, *(DimFinding(index=at, verdict=DimVerdict.STATIC, size=size) for at, size in ((1, 3), (2, 4))))
+    inputs = (
+        InputFinding(name="ids", dtype="int64", dims=(straight,)),
+        InputFinding(name="x", dtype="float32", dims=dims, memory_order=(0, 2, 1)),
+    )
+    code = opening_code(run("onnxruntime"), "m.onnx", warnings=(), threads=1, inputs=inputs)
+    names = {}
+    exec(code[code.index("import numpy") : code.index("outputs = ")], names)
+    assert [(one.dtype.name, one.shape) for one in names["inputs"]] == [("int64", (2,)), ("float32", (2, 3, 4))]
+
+
+def test_a_type_that_numpy_lacks_leaves_the_inputs_to_the_user():
+    inputs = (InputFinding(name="x", dtype="bfloat16", dims=()),)
+    assert "import numpy" not in opening_code(run("eager"), "m.pt2", warnings=(), threads=1, inputs=inputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -243,8 +243,13 @@ class GraphPanel(Panel):
         self.view.export(path)
 
     def show_part(self, part_id: str) -> None:
-        """``search``: put the keyboard there; ``compare``, ``split``: open or close that second view."""
-        act = {"search": self.view.focus_search, "compare": self.compare_button.toggle, "split": self._toggle_split}
+        """``search``: put the keyboard there; ``compare``, ``split``: toggle that view; ``compared``: open it."""
+        act: dict[str, Callable[[], object]] = {
+            "search": self.view.focus_search,
+            "compare": self.compare_button.toggle,
+            "compared": lambda: self.compare_button.setChecked(True),
+            "split": self._toggle_split,
+        }
         act[part_id]()
 
     def show_colouring(self, choice_id: str) -> None:

@@ -254,7 +254,7 @@ class ResultsPanel(Panel):
         if run is None or not run.artifact:
             return
         index = document.runs.index(run)
-        suggestion = str(Path(document.folder) / Path(run.artifact).name)
+        suggestion = str(Path(document.saving_folder) / Path(run.artifact).name)
         path, _ = QFileDialog.getSaveFileName(self, tr("Export the artifact"), suggestion)
         written = self.session.files.export_artifact(index, path) if path else ()
         if written:
