@@ -31,6 +31,11 @@ PULSE_LINE_S = 30.0
 """Seconds between progress lines that repeat what is known already, where there is no terminal."""
 
 
+def progress_text(event: Progress) -> str:
+    """What a job is doing, on one line."""
+    return f"{event.phase}: {event.detail}" if event.detail else str(event.phase)
+
+
 class Console:
     """Prints plain text. With ``as_json`` stdout gets one JSON document and nothing else."""
 
@@ -111,7 +116,7 @@ class Console:
 
     def show_progress(self, event: Progress) -> None:
         """Show what the job is doing."""
-        text = f"{event.phase}: {event.detail}" if event.detail else str(event.phase)
+        text = progress_text(event)
         if self._bar is not None:
             total = None if event.fraction is None else 1.0
             self._bar.update(self._task, description=visible(text), total=total, completed=event.fraction or 0.0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words
@@ -15,6 +17,20 @@ from ace_studio.records.fixes import FixReport
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus
 
 EventT = TypeVar("EventT", bound=messages.AnyEvent)
+
+
+class JobRunner(Protocol):
+    """What runs the request of a command."""
+
+    def run(self, request: messages.AnyRequest) -> Iterator[messages.AnyEvent]:
+        """Yield the events of the request."""
+
+    def close(self) -> None:
+        """Called after the request."""
+
+
+kept_runner: ContextVar[JobRunner | None] = ContextVar("kept_runner", default=None)
+"""Runs the requests of all commands, where one program gives many; None: each command starts an engine process."""
 _LOST = (AttemptStatus.TIMEOUT, AttemptStatus.CRASHED)
 
 
@@ -40,7 +56,9 @@ def follow(request: messages.AnyRequest, console: Console, *, contain: bool | No
     Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem.
     """
     answer = JobAnswer()
-    executor = WorkerExecutor() if contain is None else WorkerExecutor(WorkerClient(contain=lambda: contain))
+    executor: JobRunner | None = kept_runner.get()
+    if executor is None:
+        executor = WorkerExecutor() if contain is None else WorkerExecutor(WorkerClient(contain=lambda: contain))
     try:
         with console.progress():
             for event in executor.run(request):

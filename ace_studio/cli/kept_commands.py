@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,13 @@ import typer
 
 from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.cli.follow import follow
+from ace_studio.cli.running import recipe_for
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
+from ace_studio.records.messages import FileInspected, InspectRequest, TraceRequest
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history import History
-from ace_studio.session.kept.trust import TrustStore
+from ace_studio.session.kept.trust import TrustStore, contents_of, hash_in
 
 
 @app.command()
@@ -46,13 +50,19 @@ def trust(
     revoke: Annotated[
         str, typer.Option("--revoke", metavar="PATH", help="Withdraw the trust in a file, by path or SHA-256.")
     ] = "",
+    add: Annotated[
+        list[Path] | None,
+        typer.Option("--add", metavar="PATH", help="Ask whether this file may run, or all that a recipe needs."),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the trusted files; so does no option at all.")] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """List the files that the window may run without asking, or withdraw the trust in one."""
+    """List the files that the window and `mcp` may run without asking, trust more, or withdraw the trust in one."""
     del list_
     console = Console(as_json=as_json)
     store = TrustStore(UserFolders.of_user().trust)
+    for given in add or ():
+        _ask_for_trust(given, store, console)
     if revoke:
         path = str(Path(revoke).expanduser().absolute())
         withdrawn = [file for file in store.files if revoke == file.sha256 or path == file.path]
@@ -73,3 +83,59 @@ def trust(
     if not store.files:
         console.print("No trusted files.")
     return ExitCode.DONE
+
+
+def _ask_for_trust(path: Path, store: TrustStore, console: Console) -> None:
+    """Show what would run, and trust it if a person at the terminal says so.
+
+    Raises: AceError if there is no terminal, the file cannot be read, or the answer is no.
+    """
+    asked = [one for one in _code_of(path, store, console) if not store.is_trusted(hash_in(one))]
+    if not asked:
+        console.say(f"{path}: nothing in it has to be trusted, or all of it is trusted")
+        return
+    for problem in asked:
+        console.say(f"{problem.where}\n  {problem.why}\n  {problem.details}")
+    if not sys.stdin.isatty():
+        raise AceError.of(
+            ErrorCode.UNTRUSTED,
+            "Trust is given by a person at a terminal",
+            why="the input of this command is not a terminal",
+            remedy="Run the command in a terminal, or press Trust in the window.",
+        )
+    if not typer.confirm("May this code run, now and later, as long as it does not change?", err=True):
+        raise AceError.of(ErrorCode.UNTRUSTED, f"{path} was not trusted", why="the answer was no")
+    for problem in asked:
+        store.trust(problem.where, hash_in(problem))
+
+
+def _code_of(path: Path, store: TrustStore, console: Console) -> tuple[Problem, ...]:
+    """What has to be trusted, each as the engine asks for it.
+
+    Of a recipe that is what the engine refuses when it captures the model with what is trusted already.
+
+    Raises: AceError for a file that cannot be read.
+    """
+    if path.suffix == ".toml":
+        recipe, folder = recipe_for(path)
+        request = TraceRequest(job="trust", recipe=recipe, folder=str(folder), trusted_sha256=store.hashes)
+        problems = follow(request, console).problems
+        if problems and problems[0].exit_code is ExitCode.USAGE:
+            raise AceError(*problems)
+        return tuple(one for one in problems if one.code is ErrorCode.UNTRUSTED)
+    answer = follow(InspectRequest(job="trust", path=str(path.absolute())), console)
+    if (found := answer.find(FileInspected)) is None:
+        raise AceError(*answer.problems)
+    if found.report.trust != "code":
+        return ()
+    reasons = {file.path: file.would_run for file in found.report.files}
+    return tuple(
+        Problem(
+            code=ErrorCode.UNTRUSTED,
+            what=f"{path.name} holds code that has not been trusted",
+            why="opening it would run " + "; ".join(reasons.get(where) or found.report.would_run),
+            where=where,
+            details=f"sha256:{sha256}",
+        )
+        for where, sha256 in contents_of(found.report)
+    )

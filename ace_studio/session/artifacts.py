@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode, explained
+from ace_studio.records.results import TargetRun
 from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
-from ace_studio.session.document import Document
 
 COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
 """Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""
@@ -17,13 +18,12 @@ FREE_STEM = {".xml"}
 """Formats whose companion follows the file's stem; the others carry its name inside and must keep it."""
 
 
-def export_run(document: Document, run_index: int, destination: Path) -> tuple[Path, ...]:
-    """Copy the artifact of a run to a file or folder; returns the files written.
+def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destination: Path) -> dict[Path, str]:
+    """Copy the artifact of one of the runs, which lies in ``folder``, as `copy_artifact` does.
 
     Raises: AceError as `copy_artifact` does, and NOT_FOUND if the run has no artifact.
     """
-    runs = document.runs
-    artifact = runs[run_index].artifact if 0 <= run_index < len(runs) else None
+    artifact = runs[index].artifact if 0 <= index < len(runs) else None
     if not artifact:
         raise AceError.of(
             ErrorCode.NOT_FOUND,
@@ -31,7 +31,7 @@ def export_run(document: Document, run_index: int, destination: Path) -> tuple[P
             why="Its target failed, or writes nothing to disk",
             remedy="Choose a run whose status is ok",
         )
-    return tuple(copy_artifact(Path(document.output) / artifact, destination))
+    return copy_artifact(folder / artifact, destination)
 
 
 def artifact_files(artifact: Path) -> tuple[Path, ...]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import pytest
 
 from ace_studio.cli import run_command
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import FileInspected, FileReport, FileToTrust, JobFailed
 from ace_studio.records.results import Result, ResultStatus
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.trust import TrustStore
+from tests.cli.fake_engine import FakeExecutor
 
 
 @pytest.fixture
@@ -53,3 +58,79 @@ def test_a_file_that_is_not_trusted_cannot_be_revoked(user, capsys):
     assert "is not a trusted file" in capsys.readouterr().err
     assert run_command(["trust"]) == 0
     assert "No trusted files." in capsys.readouterr().out
+
+
+INSPECTED = FileInspected(
+    report=FileReport(
+        path="/net.py", kind="python", label="", sha256="ab12", size_bytes=1, trust="code",
+        would_run=("the file",),
+        files=(
+            FileToTrust(path="/net.py", sha256="ab12", would_run=("the file",)),
+            FileToTrust(path="/parts.py", sha256="cd34", would_run=("an import",)),
+        ),
+    )
+)  # fmt: skip
+REFUSED = JobFailed(
+    problems=(
+        Problem(code=ErrorCode.UNTRUSTED, what="", why="would run it", where="/net.py", details="sha256:ab12"),
+        Problem(code=ErrorCode.UNTRUSTED, what="", why="read it", where="/x.npz", details="sha256:ef56"),
+    )
+)
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Somebody who answers at a terminal."""
+
+    def answer(text):
+        keyboard = io.StringIO(f"{text}\n")
+        keyboard.isatty = lambda: True
+        monkeypatch.setattr(sys, "stdin", keyboard)
+
+    return answer
+
+
+def test_a_person_who_has_seen_what_would_run_trusts_a_file_and_what_it_imports(user, answer_with, terminal, capsys):
+    answer_with(INSPECTED)
+    terminal("y")
+    assert run_command(["trust", "--add", "/net.py"]) == 0
+    assert "/parts.py\n  opening it would run an import\n  sha256:cd34" in capsys.readouterr().err
+    assert TrustStore(user.trust).hashes == ("ab12", "cd34")
+
+
+def test_of_a_recipe_all_is_trusted_that_the_engine_refuses(user, answer_with, terminal, recipe):
+    answer_with(REFUSED)
+    terminal("y")
+    assert run_command(["trust", "--add", str(recipe)]) == 0
+    assert TrustStore(user.trust).hashes == ("ab12", "ef56")
+    assert FakeExecutor.requests[0].trust_all is False
+
+
+def test_what_is_trusted_already_is_not_asked_for(user, answer_with, capsys):
+    answer_with(INSPECTED)
+    store = TrustStore(user.trust)
+    store.trust("/net.py", "ab12")
+    store.trust("/parts.py", "cd34")
+    assert run_command(["trust", "--add", "/net.py"]) == 0
+    assert "all of it is trusted" in capsys.readouterr().err
+
+
+def test_the_answer_no_trusts_nothing(user, answer_with, terminal):
+    answer_with(INSPECTED)
+    terminal("n")
+    assert run_command(["trust", "--add", "/net.py"]) == 5
+    assert TrustStore(user.trust).hashes == ()
+
+
+def test_without_a_terminal_nothing_is_trusted(user, answer_with, monkeypatch, capsys):
+    answer_with(INSPECTED)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert run_command(["trust", "--add", "/net.py"]) == 5
+    assert "by a person at a terminal" in capsys.readouterr().err
+    assert TrustStore(user.trust).hashes == ()
+
+
+def test_a_recipe_that_cannot_be_read_is_told(user, answer_with, recipe, capsys):
+    answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_FOUND, what="There is no file net.py"),)))
+    assert run_command(["trust", "--add", str(recipe)]) == 2
+    assert "There is no file net.py" in capsys.readouterr().err

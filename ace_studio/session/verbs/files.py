@@ -176,7 +176,9 @@ class FileVerbs:
         written: tuple[Path, ...] = ()
         with self._state.reporting():
             place = Path(destination).expanduser().absolute()
-            written = export_run(self._state.document, run_index, place)
+            document = self._state.document
+            copied = export_run(document.runs, run_index, folder=Path(document.output), destination=place)
+            written = tuple(copied)
             self._state.change(exported_to=str(place))
         return written
 

@@ -1,0 +1,118 @@
+"""Runs the jobs of all tools: one engine process, one job at a time, and only what the user trusts."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from msgspec.structs import replace
+
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    AnyEvent,
+    AnyRequest,
+    CatchRequest,
+    JobCancelled,
+    JobFailed,
+    Progress,
+    TraceRequest,
+)
+from ace_studio.session.kept.trust import TrustStore, hash_in
+
+
+class AgentRunner:
+    """Runs requests with the trust that the user has given; it never gives any. The engine starts with the first."""
+
+    def __init__(self, store: TrustStore, make_client: Callable[[], WorkerClient]) -> None:
+        self._store = store
+        self._make_client = make_client
+        self._client: WorkerClient | None = None
+        self._executor: WorkerExecutor | None = None
+        self._numbers = count(1)
+        self._job = ""
+        self._cancelled = threading.Event()
+        self._tell: Callable[[Progress], None] | None = None
+        self._recipe = ""
+
+    def begin(self, tell: Callable[[Progress], None], *, recipe: str = "") -> None:
+        """Begin a call of a tool: report its progress to ``tell``. ``recipe``: the recipe that it names, if any."""
+        self._tell, self._recipe = tell, recipe
+        self._job = ""
+        self._cancelled.clear()
+
+    def cancel(self) -> None:
+        """Cancel what the call is doing; may come from any thread."""
+        self._cancelled.set()
+        if self._client is not None and self._job:
+            self._client.cancel(self._job)
+
+    def run(self, request: AnyRequest) -> Iterator[AnyEvent]:
+        """Yield the events of the request. What trusted folders hold is trusted as it is asked for."""
+        while True:
+            # A name for each job: the end of a cancelled one must not reach the next.
+            sent = replace(self._with_trust(request), job=f"{request.job}-{next(self._numbers)}")
+            is_covered = False
+            for event in self._events(sent):
+                is_covered = isinstance(event, JobFailed) and self._cover(event.problems)
+                if not is_covered:
+                    yield self._told(event)
+            if not is_covered:
+                return
+
+    def close(self) -> None:
+        """The request is over; the process stays."""
+
+    def end(self) -> None:
+        """End the engine process."""
+        if self._executor is not None:
+            self._executor.close()
+
+    def _events(self, request: AnyRequest) -> Iterator[AnyEvent]:
+        if self._executor is None:
+            self._client = self._make_client()
+            self._executor = WorkerExecutor(self._client)
+        self._job = request.job
+        if self._cancelled.is_set():
+            yield JobCancelled(job=request.job)
+            return
+        is_asked = False
+        for event in self._executor.run(request):
+            if self._cancelled.is_set() and not is_asked and self._client is not None:
+                is_asked = True
+                self._client.cancel(request.job)  # again: before it was sent there was nothing to cancel
+            if isinstance(event, Progress) and self._tell is not None:
+                self._tell(event)
+            yield event
+
+    def _with_trust(self, request: AnyRequest) -> AnyRequest:
+        if isinstance(request, TraceRequest | CatchRequest):
+            return replace(request, trust_all=False, trusted_sha256=self._store.hashes)
+        return request
+
+    def _cover(self, problems: tuple[Problem, ...]) -> bool:
+        """Whether all that was refused lies in folders that the user trusts, and is trusted from now on."""
+        new = [one for one in problems if not self._store.is_trusted(hash_in(one))]
+        return bool(new) and all(
+            one.code is ErrorCode.UNTRUSTED and self._store.trust_covered(one.where, hash_in(one)) for one in problems
+        )
+
+    def _told(self, event: AnyEvent) -> AnyEvent:
+        """The event; a refusal says how the user gives trust."""
+        if not isinstance(event, JobFailed):
+            return event
+        problems = (
+            replace(one, remedy=_remedy(self._recipe or one.where)) if one.code is ErrorCode.UNTRUSTED else one
+            for one in event.problems
+        )
+        return replace(event, problems=tuple(problems))
+
+
+def _remedy(path: str) -> str:
+    return (
+        "No tool gives trust; ask the user. The user opens the file in the window and presses Trust, or writes in a "
+        f"terminal: ace-studio trust --add {shlex.quote(path)}"
+    )

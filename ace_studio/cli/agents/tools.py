@@ -1,0 +1,149 @@
+"""The tools: which commands an agent may give, their arguments, and the words of the command line that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, get_args, get_origin
+
+import typer.main
+
+from ace_studio.cli.app import app
+from ace_studio.records.errors import AceError, ErrorCode
+
+_KEPT_BACK = frozenset({"trust", "contain", "as_json"})
+"""Options that no tool has: trust and containment are the user's, and the answer is always JSON."""
+_TYPES = {bool: "boolean", int: "integer", float: "number"}
+
+
+@dataclass(frozen=True)
+class ToolRow:
+    """One tool: a command of the same name."""
+
+    name: str
+    more: str = ""
+    """What an agent should know beyond the first line of ``--help``."""
+    fixed: tuple[str, ...] = ()
+    """Options that are always given."""
+    without: tuple[str, ...] = ()
+    """More options that the tool does not have, by their names in Python."""
+    is_read_only: bool = False
+
+
+ROWS = (
+    ToolRow("inspect", "Open a file with this first; `entries` are the callables that may make the model.",
+            is_read_only=True),
+    ToolRow("doctor", is_read_only=True),
+    ToolRow("trace", "`capture.graph_breaks` says where capture stops, and why; `fix` tries what helps there.",
+            is_read_only=True),
+    ToolRow("fix", "Explains a graph break (`at`) by what was tried there, and what came of it."),
+    ToolRow("plan", "`set` changes values of the recipe, as plan.default=int8-static; `save` keeps it."),
+    ToolRow("sensitivity", is_read_only=True),
+    ToolRow("prune", fixed=("--preview",), without=("preview",), is_read_only=True),
+    ToolRow("catch"),
+    ToolRow("run", "May take minutes. The files of the result are linked."),
+    ToolRow("report", is_read_only=True),
+    ToolRow("compare", is_read_only=True),
+    ToolRow("advise", "With `apply` it runs one card into the folder `out`."),
+    ToolRow("export"),
+    ToolRow("history", without=("tag",), is_read_only=True),
+)  # fmt: skip
+"""Every tool, in the order of `tools/list`."""
+
+
+@dataclass(frozen=True)
+class ToolArgument:
+    """One argument of a tool: an argument or an option of the command."""
+
+    name: str
+    option: str
+    """``--entry``; empty for what stands by itself."""
+    kind: str
+    """Type in JSON Schema, of each value where it takes many."""
+    takes_many: bool
+    is_required: bool
+    help: str
+    words: tuple[str, ...] = ()
+    """The values that are allowed; empty: any."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """It in JSON Schema."""
+        one: dict[str, Any] = {"type": self.kind} | ({"enum": list(self.words)} if self.words else {})
+        return ({"type": "array", "items": one} if self.takes_many else one) | {"description": self.help}
+
+
+@cache
+def tool_arguments(row: ToolRow) -> tuple[ToolArgument, ...]:
+    """The arguments of a tool, as the command line has them."""
+    command: Any = typer.main.get_command(app)
+    found = []
+    for parameter in command.commands[row.name].params:
+        if parameter.name in _KEPT_BACK or parameter.name in row.without:
+            continue
+        option = max(parameter.opts, key=len) if parameter.opts[0].startswith("-") else ""
+        kind = parameter.type_descriptor.annotation
+        takes_many = get_origin(kind) is list
+        kind = get_args(kind)[0] if takes_many else kind
+        found.append(
+            ToolArgument(
+                name=option.removeprefix("--").replace("-", "_") or parameter.name,
+                option=option,
+                kind=_TYPES.get(kind, "string"),
+                takes_many=takes_many,
+                is_required=parameter.required,
+                help=parameter.help or "",
+                words=tuple(one.value for one in kind) if issubclass(kind, Enum) else (),
+            )
+        )
+    return tuple(found)
+
+
+def tool_schema(row: ToolRow) -> dict[str, Any]:
+    """The arguments of a tool as a JSON Schema."""
+    arguments = tool_arguments(row)
+    return {
+        "type": "object",
+        "properties": {one.name: one.schema for one in arguments},
+        "required": [one.name for one in arguments if one.is_required],
+        "additionalProperties": False,
+    }
+
+
+def tool_description(row: ToolRow) -> str:
+    """What a tool does: the help of its command, and what an agent should know."""
+    command: Any = typer.main.get_command(app)
+    return f"{command.commands[row.name].help} {row.more}".strip()
+
+
+def words_of(row: ToolRow, values: Mapping[str, Any]) -> list[str]:
+    """The words of the command line. No value can be taken for an option.
+
+    Raises: AceError(USAGE) for an argument that the tool does not have, or a value of another type.
+    """
+    arguments = {one.name: one for one in tool_arguments(row)}
+    if unknown := sorted(set(values) - set(arguments)):
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"The tool {row.name} has no argument '{unknown[0]}'",
+            why="no tool gives trust" if unknown[0] == "trust" else "",
+            remedy="It has: " + ", ".join(arguments),
+        )
+    options, places = [row.name, "--json", *row.fixed], []
+    for name, argument in arguments.items():
+        value = values.get(name)
+        if value is None or value is False:
+            continue
+        if isinstance(value, list) != argument.takes_many or isinstance(value, dict):
+            expected = "a list" if argument.takes_many else f"one {argument.kind}"
+            raise AceError.of(ErrorCode.USAGE, f"The argument {name} of {row.name} is {expected}")
+        given = [str(one) for one in (value if argument.takes_many else [value])]
+        if not argument.option:
+            places += given
+        elif argument.kind == "boolean":
+            options.append(argument.option)
+        else:
+            options += [f"{argument.option}={one}" for one in given]
+    return [*options, "--", *places]

@@ -1,0 +1,28 @@
+"""``mcp``: the commands as tools for scripts and agents."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from ace_studio.cli.app import ContainFlag, app
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.trust import TrustStore
+
+
+@app.command(name="mcp")
+def serve_tools(contain: ContainFlag = None) -> int:
+    """Serve the commands as tools of an MCP server, at stdin and stdout, until the client goes."""
+    if importlib.util.find_spec("mcp") is None:
+        raise AceError.of(
+            ErrorCode.NOT_INSTALLED, "The server for agents needs mcp", remedy="pip install 'ace-studio[mcp]'"
+        )
+    import anyio  # noqa: PLC0415 - it comes with mcp, and takes a second that other commands save
+
+    from ace_studio.cli.agents.runner import AgentRunner  # noqa: PLC0415 - as above
+    from ace_studio.cli.agents.server import serve_agent  # noqa: PLC0415
+
+    store = TrustStore(UserFolders.of_user().trust)
+    anyio.run(serve_agent, AgentRunner(store, lambda: WorkerClient(contain=lambda: contain)))
+    return ExitCode.DONE

@@ -1,0 +1,121 @@
+"""Jobs of tools: with the user's trust and no more, in one process, and cancelled when asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace_studio.cli.agents.runner import AgentRunner
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    FileInspected,
+    InspectRequest,
+    JobCancelled,
+    JobFailed,
+    JobFinished,
+    Progress,
+    TraceRequest,
+)
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.session.kept.trust import TrustStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    return TrustStore(tmp_path / "trusted.json")
+
+
+@pytest.fixture
+def runner(store):
+    found = AgentRunner(store, lambda: WorkerClient(handlers="tests.jobs.fake_engine"))
+    yield found
+    found.end()
+
+
+class Engine:
+    """Refuses a file until it is trusted."""
+
+    def __init__(self, path, sha256="ab12"):
+        self.requests = []
+        self._path, self._sha256 = path, sha256
+
+    def run(self, request):
+        self.requests.append(request)
+        problem = Problem(
+            code=ErrorCode.UNTRUSTED, what="Not trusted", where=str(self._path), details=f"sha256:{self._sha256}"
+        )
+        is_trusted = request.trust_all or self._sha256 in request.trusted_sha256
+        yield JobFinished(job=request.job) if is_trusted else JobFailed(job=request.job, problems=(problem,))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def engine(runner, tmp_path):
+    found = Engine(tmp_path / "net.py")
+    runner._executor = found
+    return found
+
+
+def trace(**values):
+    return TraceRequest(job="trace", recipe=Recipe(model=ModelChoice(source="net.py")), folder="/", **values)
+
+
+def test_a_file_that_is_not_trusted_is_refused_even_if_the_request_trusts_all(runner, engine):
+    runner.begin(lambda event: None)
+    (event,) = runner.run(trace(trust_all=True))
+    assert f"ace-studio trust --add {engine._path}" in event.problems[0].remedy
+    assert engine.requests[0].trust_all is False
+
+
+def test_the_recipe_is_named_where_the_tool_was_given_one(runner, engine):
+    runner.begin(lambda event: None, recipe="/my work/a.toml")
+    (event,) = runner.run(trace())
+    assert "ace-studio trust --add '/my work/a.toml'" in event.problems[0].remedy
+
+
+def test_a_file_that_the_user_trusts_runs(runner, engine, store):
+    store.trust(str(engine._path), "ab12")
+    assert isinstance(next(runner.run(trace())), JobFinished)
+
+
+def test_a_file_in_a_folder_that_the_user_trusts_runs(runner, engine, store, tmp_path):
+    store.trust_folder(tmp_path)
+    (event,) = runner.run(trace())
+    assert isinstance(event, JobFinished) and len(engine.requests) == 2
+
+
+def test_no_job_has_the_name_of_one_before(runner, engine):
+    for _ in range(2):
+        list(runner.run(trace()))
+    assert len({request.job for request in engine.requests}) == 2
+
+
+def test_all_calls_use_one_process_and_tell_their_progress(runner):
+    told = []
+    for _ in range(2):
+        runner.begin(told.append)
+        *_, last = runner.run(InspectRequest(job="inspect", path="echo hello"))
+        assert isinstance(last, FileInspected) and last.report.path == "hello"
+    assert [event.detail for event in told if isinstance(event, Progress)].count("hello") == 2
+    assert runner._client.pid is not None
+
+
+def test_a_job_that_is_cancelled_ends_and_the_next_one_runs(runner):
+    def cancel(event):
+        runner.cancel()
+
+    runner.begin(cancel)
+    *_, last = runner.run(InspectRequest(job="inspect", path="listen x"))
+    assert isinstance(last, JobCancelled)
+    process = runner._client.pid
+    runner.begin(lambda event: None)
+    *_, last = runner.run(InspectRequest(job="inspect", path="echo again"))
+    assert isinstance(last, FileInspected) and runner._client.pid == process
+
+
+def test_a_call_that_is_cancelled_before_its_job_sends_none(runner, engine):
+    runner.begin(lambda event: None)
+    runner.cancel()
+    assert isinstance(next(runner.run(trace())), JobCancelled) and not engine.requests
