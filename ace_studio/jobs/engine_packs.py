@@ -272,7 +272,7 @@ def _faults(file: Path) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        what = f"{file.name} is damaged, or no engine pack"
+        what = f"{file.name} is damaged, or not an engine pack"
         raise AceError.of(ErrorCode.BAD_FILE, what, why=str(error), remedy=_TAKE_ANOTHER, where=str(file)) from error
     except OSError as error:
         if fault := system_problem(error):

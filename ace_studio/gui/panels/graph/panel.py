@@ -388,7 +388,10 @@ class GraphPanel(Panel):
             return tr("What makes the model?"), text, ()
         if _has_no_examples(document):
             add = button(tr("Add inputs"), lambda: self.panel_wanted.emit("shapes"), role="primary")
-            text = tr("Under Inputs, enter what the model takes, one row per example; then trace or run.")
+            text = tr(
+                "Enter what the model takes under Inputs, one row per example; without rows, sizes are proposed from "
+                "the first layer."
+            )
             if document.recipe.model.entry in _functions(document):
                 text += tr(" If {entry}() returns examples too, just trace it.", entry=document.recipe.model.entry)
             return tr("Which inputs does it take?"), text, (add, button(tr("Trace (F5)"), self.session.jobs.trace), run)
