@@ -11,6 +11,7 @@ from pathlib import Path
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.results import TargetRun
 from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
+from ace_studio.session.kept.folders import UserFolders
 
 COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
 """Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""
@@ -59,14 +60,28 @@ def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
     ``destination`` is an existing folder, or the new name. The files appear by rename after all are copied and
     compared, so a partial file is never visible.
 
-    Raises: AceError(NOT_FOUND) if the artifact is gone or the place cannot be written; AceError(BAD_FILE) if a copy
-    differs from its source.
+    Raises: AceError(NOT_FOUND) if the artifact is gone or the place cannot be written; AceError(USAGE) if that is where
+    trust and settings are kept; AceError(BAD_FILE) if a copy differs from its source.
     """
     files = artifact_files(artifact)
     target = destination / artifact.name if destination.is_dir() else destination
+    _check_places([target, *(_place(file, artifact, target) for file in files)])
     what = f"{artifact.name} could not be copied"
     with explained(ErrorCode.NOT_FOUND, what, remedy="Choose another folder", where=target):
         return _copy(artifact, files, target)
+
+
+def _check_places(places: Sequence[Path]) -> None:
+    """An artifact comes from a folder that anybody may have made: it must not become the list of trusted files."""
+    user = UserFolders.of_user()
+    for place in places:
+        if any(place.resolve().is_relative_to(own.resolve()) for own in (user.config, user.data, user.state)):
+            raise AceError.of(
+                ErrorCode.USAGE,
+                f"{place} is not a place for an artifact",
+                why="ACE Studio keeps trust and settings in that folder",
+                remedy="Choose another folder",
+            )
 
 
 def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, str]:

@@ -9,6 +9,7 @@ import pytest
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.safe_file import file_sha256
 from ace_studio.session.artifacts import copy_artifact
+from ace_studio.session.kept.folders import UserFolders
 
 
 def test_a_file_is_copied_with_its_weights_and_its_checksum(tmp_path: Path) -> None:
@@ -68,3 +69,20 @@ def test_an_artifact_that_is_gone_says_so(tmp_path: Path) -> None:
     with pytest.raises(AceError) as caught:
         copy_artifact(tmp_path / "gone.onnx", tmp_path)
     assert caught.value.problem.code is ErrorCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("to", ["user/data/trusted.json", "user/data", "user", "link/data/new"])
+def test_no_artifact_becomes_the_list_of_trusted_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    folders = UserFolders.inside(tmp_path / "user")
+    monkeypatch.setattr(UserFolders, "of_user", classmethod(lambda cls: folders))
+    folders.data.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "user")
+    artifact = tmp_path / "run" / "data"
+    artifact.mkdir(parents=True)
+    (artifact / "trusted.json").write_text("[]")
+    source = artifact / "trusted.json" if to == "user/data" else artifact
+    with pytest.raises(AceError, match="not a place for an artifact"):
+        copy_artifact(source, tmp_path / to)
+    assert not folders.trust.exists()

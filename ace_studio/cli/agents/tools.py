@@ -15,6 +15,8 @@ from ace_studio.records.errors import AceError, ErrorCode
 
 _KEPT_BACK = frozenset({"trust", "contain", "as_json"})
 """Options that no tool has: trust and containment are the user's, and the answer is always JSON."""
+_SUFFIXES = {"save": (".toml",), "save_patch": (".patch", ".diff")}
+"""Arguments that name a file to write: how its name ends, so that no tool writes over code or settings."""
 _TYPES = {bool: "boolean", int: "integer", float: "number"}
 
 
@@ -121,7 +123,7 @@ def tool_description(row: ToolRow) -> str:
 def words_of(row: ToolRow, values: Mapping[str, Any]) -> list[str]:
     """The words of the command line. No value can be taken for an option.
 
-    Raises: AceError(USAGE) for an argument that the tool does not have, or a value of another type.
+    Raises: AceError(USAGE) for an argument that the tool does not have, or a value that does not fit.
     """
     arguments = {one.name: one for one in tool_arguments(row)}
     if unknown := sorted(set(values) - set(arguments)):
@@ -139,6 +141,8 @@ def words_of(row: ToolRow, values: Mapping[str, Any]) -> list[str]:
         if isinstance(value, list) != argument.takes_many or isinstance(value, dict):
             expected = "a list" if argument.takes_many else f"one {argument.kind}"
             raise AceError.of(ErrorCode.USAGE, f"The argument {name} of {row.name} is {expected}")
+        if (suffixes := _SUFFIXES.get(name)) and not str(value).endswith(suffixes):
+            raise AceError.of(ErrorCode.USAGE, f"{value} does not end with {' or '.join(suffixes)}")
         given = [str(one) for one in (value if argument.takes_many else [value])]
         if not argument.option:
             places += given

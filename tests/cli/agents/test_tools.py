@@ -56,3 +56,9 @@ def test_flags_are_given_or_left_out():
 def test_an_argument_that_does_not_fit_is_refused(values, said):
     with pytest.raises(AceError, match=said):
         words_of(ROW["trace"], values)
+
+
+@pytest.mark.parametrize(("tool", "name"), [("plan", "save"), ("fix", "save_patch")])
+def test_no_tool_writes_over_code(tool, name):
+    with pytest.raises(AceError, match="does not end with"):
+        words_of(ROW[tool], {"path": "a.toml", name: "net.py"})
