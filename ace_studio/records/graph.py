@@ -5,6 +5,7 @@ Columns because 20,000 ops encode in 9 ms that way and in 431 ms as objects, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 
@@ -88,3 +89,9 @@ class GraphTable(msgspec.Struct, frozen=True, kw_only=True):
     def op_count(self) -> int:
         """How many rows compute something."""
         return self.kind.count(OpKind.OP)
+
+
+def sizes_of(shape: str) -> list[str]:
+    """The sizes of a shape of the table: ``s0``, ``64``. Empty for a scalar, and for what is not a tensor."""
+    # An x inside parentheses, and that of Max(4, s0), belongs to a size.
+    return re.split(r"(?<!Ma)x(?![^()]*\))", shape) if shape else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from msgspec.structs import replace
 
 from ace_studio.records.entry_choice import USUAL_NAMES, likely_entries
 from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
+from ace_studio.records.recipes.families import ModelFamily
+from ace_studio.records.recipes.file import parse_recipe
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import DecodeChoice, Goal, ModelChoice, Recipe
 from ace_studio.records.tensors import DimChoice
@@ -97,9 +100,39 @@ def prefill(recipe: Recipe, report: FileReport) -> Recipe:
 
 def with_first_plan(recipe: Recipe) -> Recipe:
     """The recipe with int8 everywhere and a limit for what that may cost, so that a run alone gives something."""
-    has_metric = bool(recipe.evaluate.function or recipe.evaluate.metric)
-    goal = Goal(max_drop=_USUAL_DROP) if has_metric else Goal(min_sqnr_db=_USUAL_SQNR_DB)
-    return replace(recipe, plan=Plan(default=Precision.INT8_STATIC), goal=goal)
+    return _with_goal(replace(recipe, plan=Plan(default=Precision.INT8_STATIC)), Goal(max_drop=_USUAL_DROP))
+
+
+def _with_goal(recipe: Recipe, goal: Goal) -> Recipe:
+    """The recipe with this goal, which bounds the fidelity if there is no metric to bound."""
+    if not (recipe.evaluate.function or recipe.evaluate.metric):
+        goal = replace(goal, max_drop=None, min_sqnr_db=_USUAL_SQNR_DB)
+    return replace(recipe, goal=goal)
+
+
+@cache
+def _ready_recipe(family: ModelFamily) -> Recipe:
+    return parse_recipe(family.recipe_text(), name=family.name)
+
+
+def with_family(recipe: Recipe, family: ModelFamily, *, inputs: Collection[str] | None = None) -> Recipe:
+    """The recipe with the choices of a ready one; the model, its data, the targets and the rest stay.
+
+    How to decode is only taken over if the model's inputs, unless they are unknown, have the names that it needs.
+    """
+    ready, calibration = _ready_recipe(family), recipe.calibration
+    data = {name: getattr(calibration, name) for name in ("inputs", "caught", "mean", "std")}
+    decode, needed = ready.measure.decode, (ready.measure.decode.token, *ready.measure.decode.feed)
+    if not recipe.measure.decode.token and (inputs is None or set(needed) <= set(inputs)):
+        recipe = change(recipe, "measure", decode=decode)
+    changed = replace(
+        recipe,
+        calibration=replace(ready.calibration, **data),
+        improve=ready.improve,
+        sensitivity=ready.sensitivity,
+        plan=ready.plan,
+    )
+    return _with_goal(changed, ready.goal)
 
 
 def plausible_entry(entries: Sequence[EntryPoint]) -> str:

@@ -25,7 +25,8 @@ TITLE = re.compile(r"&?[A-Z][a-z]+(-[a-z]+)?")
 
 def texts_of_window() -> set[str]:
     """Every text that is looked up in a language pack."""
-    files = [*sorted((PACKAGE / "gui").rglob("*.py")), PACKAGE / "session/kept/settings.py"]
+    tables = [PACKAGE / "session/kept/settings.py", PACKAGE / "records/recipes/families.py"]
+    files = [*sorted((PACKAGE / "gui").rglob("*.py")), *tables]
     found: set[str] = set()
     for path in files:
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ace_studio.records.messages import EntryRole, FileReport
+from ace_studio.records.recipes.families import FAMILIES
 from ace_studio.records.recipes.plan import PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, Recipe
 from ace_studio.records.tensors import DimChoice, TensorSpec
@@ -99,3 +100,25 @@ def test_a_new_rule_replaces_those_with_the_same_words_and_goes_to_the_end():
 
 def test_ids_of_ops_are_matched_literally_and_once():
     assert choices.op_matches(["a[0]", "b", "b"]) == ("id:a[[]0]", "id:b")
+
+
+def test_a_ready_recipe_changes_how_and_not_what_is_compressed():
+    decoder = next(family for family in FAMILIES if family.name == "decoder-step")
+    own = choices.change(Recipe(), "calibration", inputs="texts.npz", mean=(0.5,), samples=8)
+    own = choices.change(own, "evaluate", function="evaluate")
+    own = choices.change(own, "targets", names=("eager",))
+    changed = choices.with_family(own, decoder)
+    assert changed.plan.from_goal and changed.goal == Goal(max_drop=0.01)
+    assert (changed.calibration.inputs, changed.calibration.mean, changed.calibration.samples) == (
+        "texts.npz", (0.5,), 64,
+    )  # fmt: skip
+    assert (changed.evaluate, changed.targets) == (own.evaluate, own.targets)
+    assert changed.measure.decode.token == "token"
+
+
+def test_how_to_decode_is_taken_over_only_with_the_inputs_that_it_names():
+    decoder = next(family for family in FAMILIES if family.name == "decoder-step")
+    assert choices.with_family(Recipe(), decoder, inputs=["token", "cache"]).measure.decode.token
+    assert not choices.with_family(Recipe(), decoder, inputs=["input_ids", "past"]).measure.decode.token
+    own = choices.change(Recipe(), "measure.decode", token="ids")
+    assert choices.with_family(own, decoder).measure.decode.token == "ids"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ace_studio.gui.style.language import tr
+from ace_studio.records.graph import sizes_of
 from ace_studio.records.results import AttemptStatus, Latency, TargetRun
 from ace_studio.session.comparison.figures import Difference
 
@@ -129,9 +129,8 @@ def speedup_text(run: TargetRun) -> RatioText:
 
 def shape_text(shape: str | tuple[int, ...]) -> str:
     """A shape with multiplication signs: ``1 × 3 × 224``; a scalar says so."""
-    # An x inside parentheses, and that of Max(4, s0), belongs to a size.
-    sizes = re.split(r"(?<!Ma)x(?![^()]*\))", shape) if isinstance(shape, str) else [str(size) for size in shape]
-    return " × ".join(sizes) if sizes != [""] and sizes else "scalar"
+    sizes = sizes_of(shape) if isinstance(shape, str) else [str(size) for size in shape]
+    return " × ".join(sizes) or "scalar"
 
 
 def plural(count: int, noun: str) -> str:

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
+from ace_studio.records.graph import OpKind
+from ace_studio.records.recipes.families import ModelFamily
 from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice, Recipe
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
@@ -116,6 +118,17 @@ class ChoiceVerbs:
             kept = tuple(one for at, one in enumerate(controls) if at != index)
             label = f"no {controls[index].treat_as} for {controls[index].function}"
             self._choose(label, "capture", controls=kept)
+
+    def with_family(self, family: ModelFamily) -> Recipe:
+        """The present choices with those of the ready recipe of a family."""
+        document = self._state.document
+        rows = zip(document.graph.op_id, document.graph.kind, strict=True) if document.graph is not None else ()
+        inputs = [op_id for op_id, kind in rows if kind is OpKind.INPUT]
+        return choices.with_family(document.recipe, family, inputs=inputs)
+
+    def use_family(self, family: ModelFamily) -> None:
+        """Take over the ready recipe of a family of models."""
+        self._state.choose(f"recipe {family.name}", self.with_family(family))
 
     def set_targets(self, names: Sequence[str]) -> None:
         """The targets to lower to; none means ``auto``."""

@@ -17,14 +17,16 @@ from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.panels.plan.targets import TargetsForm
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import column, scrolling
+from ace_studio.gui.widgets.layouts import column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import MARGIN, label, rule
+from ace_studio.gui.widgets.small import MARGIN, button, label, rule
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.goal_bounds import goal_words
 from ace_studio.records.by_identity import are_same
+from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipes.families import ModelFamily, family_of_graph
 from ace_studio.session.comparison.figures import RecipeChange
 from ace_studio.session.comparison.sides import PinnedPair
 from ace_studio.session.document import Document, Part
@@ -70,8 +72,15 @@ class PlanPanel(Panel):
         self.forms: dict[str, RecordForm] = {}
         """Those of `_FORMS` that were opened."""
         self.sections = {name: Section(session, name, make, is_open=is_open) for name, make, is_open in self._parts()}
+        self._family: ModelFamily | None = None
+        self._family_graph: GraphTable | None = None
+        self.ready = button("", self._use_ready, role="link")
+        self.ready.setToolTip(tr("For this kind of model: calibration, goal, precisions; undo takes them back"))
+        self.ready.setProperty("help", "recipes")
+        self.ready.setMinimumWidth(1)  # a long name must not widen the panel
+        self.ready.hide()
         content = QWidget()
-        layout = column(margin=MARGIN, gap=8)
+        layout = column(row(self.ready, None), margin=MARGIN, gap=8)
         for at, (name, section) in enumerate(self.sections.items()):
             if at:
                 layout.addWidget(rule())
@@ -122,6 +131,21 @@ class PlanPanel(Panel):
         else:
             self._show(document)
 
+    def _use_ready(self) -> None:
+        if self._family is not None:
+            self.session.choices.use_family(self._family)
+
+    def _offer_ready(self, document: Document) -> None:
+        """Offer the ready recipe of the model's family, if it would change something."""
+        if document.graph is not self._family_graph:
+            self._family_graph = document.graph
+            self._family = family_of_graph(document.graph) if document.graph is not None else None
+        family = self._family
+        is_new = family is not None and self.session.choices.with_family(family) != document.recipe
+        self.ready.setVisible(is_new and document.read_only is None)
+        if family is not None:
+            self.ready.setText(tr("Use the recipe: {family}", family=tr(family.label)))
+
     def _show_changes(self, found: PinnedPair) -> None:
         if self._shown != (found,):
             self._shown = (found,)
@@ -137,6 +161,7 @@ class PlanPanel(Panel):
                 self.changes_table.setColumnWidth(at, width)
 
     def _show(self, document: Document) -> None:
+        self._offer_ready(document)
         shown = (self.precision, self.goal, self.targets, self.measure)
         for update in (*(one.update_from for one in shown), *(one.update_from for one in self.forms.values())):
             update(document)
