@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -122,7 +122,7 @@ def test_a_run_that_ends_while_the_history_cannot_be_used_is_taken_in_later_and_
     history = History(path, wait_s=0.01)
     history.add(_result(1), recipe_toml="", title="first")
     good = path.read_bytes()
-    with sqlite3.connect(path) as lock:
+    with closing(sqlite3.connect(path)) as lock:
         if fault == "locked":
             lock.execute("BEGIN EXCLUSIVE")
         elif fault == "damaged":

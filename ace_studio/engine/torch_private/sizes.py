@@ -107,7 +107,12 @@ _INPUT_SIZE = r"L(\[[^=<>!]*?)\.size\(\)\[(\d+)\]"
 
 def program_guards(program: ExportedProgram) -> tuple[str, ...]:
     """The conditions on input sizes under which the graph is valid, as Python expressions."""
-    return tuple(getattr(program, "_guards_code", ()) or ())
+    return tuple(_in_plain_python(guard) for guard in getattr(program, "_guards_code", ()) or ())
+
+
+def _in_plain_python(guard: str) -> str:
+    """Torch 2.14 writes ``torch.sym_min`` for the ``min`` of earlier releases."""
+    return re.sub(r"\btorch\.sym_(min|max)\(", r"\1(", guard)
 
 
 @dataclass(frozen=True)
@@ -140,8 +145,8 @@ def drop_guards(program: ExportedProgram, needless: Callable[[str], bool]) -> Ca
 
     Returns: A function that restores everything.
     """
-    guards, ranges = list(program_guards(program)), dict(program.range_constraints)
-    program._guards_code = [guard for guard in guards if not needless(guard)]
+    guards, ranges = list(getattr(program, "_guards_code", ()) or ()), dict(program.range_constraints)
+    program._guards_code = [guard for guard in guards if not needless(_in_plain_python(guard))]
     for symbol, bounds in ranges.items():
         if finite_bound(bounds.lower) == 2:
             program.range_constraints[symbol] = type(bounds)(1, bounds.upper)

@@ -57,5 +57,11 @@ def test_a_guard_speaks_of_an_input_and_can_be_dropped_and_put_back() -> None:
     assert program_guards(program) == before
 
 
+def test_a_smallest_size_in_a_guard_is_written_as_python_writes_it() -> None:
+    program = exported()
+    program._guards_code = ["L['x'].size()[0] == torch.sym_min(16, L['x'].size()[0])"]  # so does torch 2.14
+    assert program_guards(program) == ("L['x'].size()[0] == min(16, L['x'].size()[0])",)
+
+
 def test_infinite_bounds_are_none() -> None:
     assert [finite_bound(value) for value in (5, float("inf"), 2**62, None)] == [5, None, None, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ def test_a_history_of_an_earlier_version_is_taken_over(tmp_path):
     path = tmp_path / "h.sqlite"
     history = History(path)
     run_id = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py")
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         for column in ("folder", "note"):
             database.execute(f"ALTER TABLE run DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 1")
@@ -64,9 +65,8 @@ def test_a_missing_run_a_damaged_file_and_a_newer_one_say_what_is_wrong(tmp_path
     (tmp_path / "bad.sqlite").write_text("this is no database, but it is long enough to be looked at" * 10)
     with pytest.raises(AceError, match="cannot be used"):
         History(tmp_path / "bad.sqlite").list()
-    with sqlite3.connect(tmp_path / "new.sqlite") as database:
+    with closing(sqlite3.connect(tmp_path / "new.sqlite")) as database, database:
         database.execute("PRAGMA user_version = 99")
-    database.close()
     with pytest.raises(AceError, match="newer"):
         History(tmp_path / "new.sqlite").list()
 
@@ -75,7 +75,7 @@ def _changed(path: Path, *statements: str) -> History:
     history = History(path, wait_s=0.1)
     for title in ("one", "two"):
         history.add(result(target_run("eager")), recipe_toml="format = 1", title=title, tags=["kept"])
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.executescript(";".join(statements))
     return history
 
@@ -92,7 +92,7 @@ def test_a_record_that_somebody_changed_is_called_damaged_and_hides_no_other(tmp
         tmp_path / "h.sqlite", "PRAGMA writable_schema = ON",
         "UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')", "PRAGMA writable_schema = OFF",
     )  # fmt: skip
-    with sqlite3.connect(tmp_path / "h.sqlite") as database:
+    with closing(sqlite3.connect(tmp_path / "h.sqlite")) as database, database:
         database.execute(f"UPDATE run SET {change} WHERE title = 'one'")
     found = history.list()
     assert [run.title for run in found] == ["two", "This record is damaged"]
