@@ -42,7 +42,7 @@ ROWS = (
             is_read_only=True),
     ToolRow("fix", "Explains a graph break (`at`) by what was tried there, and what came of it."),
     ToolRow("plan", "`set` changes values of the recipe, as plan.default=int8-static; `save` keeps it."),
-    ToolRow("recipes", "`out` is never overwritten."),
+    ToolRow("recipes", "The JSON has its text.", without=("out",), is_read_only=True),
     ToolRow("sensitivity", is_read_only=True),
     ToolRow("prune", fixed=("--preview",), without=("preview",), is_read_only=True),
     ToolRow("catch"),
