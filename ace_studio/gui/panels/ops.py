@@ -27,7 +27,6 @@ from ace_studio.gui.words.formatting import (
     bytes_text,
     count_text,
     decibel_text,
-    ms_text,
     percent_text,
     plural,
     shape_text,
@@ -57,6 +56,7 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
     planned = ByKey(ids, facts.planned)
     actual = of_report(lambda report: report.actual, ByKey(ids, {}))
     reasons = of_report(lambda report: report.reason, ByKey(ids, facts.planned_by))
+    unit = Unit.of(report.latency_ms for report in reports.values())
     devices = of_report(lambda report: report.device, table.device)
     measured = of_report(lambda report: report.sensitivity_db)
     sensitivities = Computed(len(ids), lambda row: facts.sensitivity.get(ids[row], measured[row]))
@@ -85,8 +85,8 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="became", values=became, width=150, tips=lambda at: reasons[at],
                tip="Its fate in the selected run: fused, folded, gone or run by itself"),
         Column(title="device", values=devices, width=76),
-        Column(title="latency", values=of_report(lambda report: report.latency_ms), text=ms_text, is_number=True,
-               width=84, tip="Of this op in the selected run"),
+        Column(title=f"latency, {unit.name}", values=of_report(lambda report: report.latency_ms), text=unit.text,
+               is_number=True, width=92, tip="Of this op in the selected run"),
         Column(title="FLOPs", values=table.flops, text=lambda n: count_text(n) if n else NOTHING, is_number=True,
                width=76),
         Column(title="weights", values=table.weight_bytes, text=lambda n: bytes_text(n) if n else NOTHING,

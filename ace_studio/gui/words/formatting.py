@@ -44,6 +44,10 @@ SIZES = ((100.0, "B", 1.0), (1e5, "kB", 1e-3), (1e8, "MB", 1e-6), (math.inf, "GB
 """The same for bytes."""
 
 
+MOST_DIGITS = 4
+"""After the point: a column of very different values would have a dozen."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Unit:
     """One unit for all values of a column or an axis, with as many digits as its smallest needs."""
@@ -60,7 +64,7 @@ class Unit:
             return cls()
         name, factor = next((name, factor) for below, name, factor in units if known[len(known) // 2] < below)
         before_point = math.floor(math.log10(known[0] * factor)) + 1
-        return cls(name=name, factor=factor, digits=max(0, 2 - before_point + (before_point > 0)))
+        return cls(name=name, factor=factor, digits=min(max(0, 2 - before_point + (before_point > 0)), MOST_DIGITS))
 
     def text(self, value: float | None) -> str:
         """A value in this unit, without the unit."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.widgets.table_model import Column
-from ace_studio.gui.words.formatting import NOTHING, bytes_text, metric_text, ms_text, percent_text
+from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text
 from ace_studio.session.kept.history import RunSummary
 
 
@@ -23,13 +23,15 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
         status = runs[at].status
         return colours.bad if status == "failed" else colours.warn if status == "goal-not-met" else ""
 
+    unit = Unit.of(run.latency_ms for run in runs)
     dates = np.array([_seconds(run.date) for run in runs])
     return [
         Column(title="when", values=of(lambda run: run.date), text=when_text, width=138, order=dates),
         Column(title="model", values=of(lambda run: run.title), width=170),
         Column(title="outcome", values=of(lambda run: run.status.replace("-", " ")), width=104, colour=mood),
         Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
-        Column(title="latency", values=of(lambda run: run.latency_ms), text=ms_text, is_number=True, width=84),
+        Column(title=f"latency, {unit.name}", values=of(lambda run: run.latency_ms), text=unit.text, is_number=True,
+               width=92),
         Column(title="speed-up", values=of(lambda run: run.speedup), text=_ratio, is_number=True, width=84,
                tip="Over eager fp32"),
         Column(title="metric", values=of(lambda run: run.metric), text=metric_text, is_number=True, width=76),
