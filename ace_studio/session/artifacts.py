@@ -22,7 +22,8 @@ FREE_STEM = {".xml"}
 def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destination: Path) -> dict[Path, str]:
     """Copy the artifact of one of the runs, which lies in ``folder``, as `copy_artifact` does.
 
-    Raises: AceError as `copy_artifact` does, and NOT_FOUND if the run has no artifact.
+    Raises: AceError as `copy_artifact` does; NOT_FOUND if the run has no artifact, BAD_FILE if it lies elsewhere, USAGE
+    if the new name has another suffix.
     """
     artifact = runs[index].artifact if 0 <= index < len(runs) else None
     if not artifact:
@@ -32,7 +33,23 @@ def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destinati
             why="Its target failed, or writes nothing to disk",
             remedy="Choose a run whose status is ok",
         )
-    return copy_artifact(folder / artifact, destination)
+    source = folder / artifact
+    if not source.resolve().is_relative_to(folder.resolve()):
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            "The artifact of this run is not in its folder",
+            why=f"result.json names {artifact}",
+            remedy="Run again; a run writes its artifacts into its own folder",
+            where=str(folder),
+        )
+    if source.is_file() and not destination.is_dir() and destination.suffix != source.suffix:
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"{destination.name} does not end in {source.suffix}",
+            why="a program that opens the artifact knows its kind by the suffix",
+            remedy=f"Name it {destination.stem}{source.suffix}",
+        )
+    return copy_artifact(source, destination)
 
 
 def artifact_files(artifact: Path) -> tuple[Path, ...]:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.results import RunStatus, TargetRun
 from ace_studio.records.safe_file import file_sha256
-from ace_studio.session.artifacts import copy_artifact
+from ace_studio.session.artifacts import copy_artifact, export_run
 from ace_studio.session.kept.folders import UserFolders
 
 
@@ -86,3 +87,30 @@ def test_no_artifact_becomes_the_list_of_trusted_files(
     with pytest.raises(AceError, match="not a place for an artifact"):
         copy_artifact(source, tmp_path / to)
     assert not folders.trust.exists()
+
+
+@pytest.mark.parametrize(
+    ("artifact", "to", "code"),
+    [
+        ("artifacts/m.pt2", "mine.pt2", None),
+        ("artifacts/m.pt2", "mine", ErrorCode.USAGE),
+        ("artifacts/m.pt2", ".profile", ErrorCode.USAGE),
+        ("../secret.pt2", "mine.pt2", ErrorCode.BAD_FILE),
+        ("", "mine.pt2", ErrorCode.NOT_FOUND),
+    ],
+)
+def test_a_run_gives_only_artifacts_of_its_own_folder_under_names_of_their_kind(
+    tmp_path: Path, artifact: str, to: str, code: ErrorCode | None
+) -> None:
+    folder = tmp_path / "run"
+    (folder / "artifacts").mkdir(parents=True)
+    (folder / "artifacts" / "m.pt2").write_bytes(b"m")
+    (tmp_path / "secret.pt2").write_bytes(b"s")
+    run = TargetRun(target="eager", status=RunStatus.OK, artifact=artifact)
+    if code is None:
+        assert tmp_path / to in export_run((run,), 0, folder=folder, destination=tmp_path / to)
+        return
+    with pytest.raises(AceError) as caught:
+        export_run((run,), 0, folder=folder, destination=tmp_path / to)
+    assert caught.value.problem.code is code
+    assert not (tmp_path / to).exists()
