@@ -44,6 +44,7 @@ ROWS = (
     ToolRow("plan", "`set` changes values of the recipe, as plan.default=int8-static; `save` keeps it."),
     ToolRow("recipes", "The JSON has its text.", without=("out",), is_read_only=True),
     ToolRow("sensitivity", is_read_only=True),
+    ToolRow("values", without=("save",), is_read_only=True),
     ToolRow("prune", fixed=("--preview",), without=("preview",), is_read_only=True),
     ToolRow("catch"),
     ToolRow("run", "May take minutes. The files of the result are linked."),

@@ -45,7 +45,7 @@ def test_an_export_says_where_it_went_until_another_run_is_selected(desk, tmp_pa
     desk.session._state.change(output=str(tmp_path / "run"))
     desk.session.view.select_run(index)
     desk.settle()
-    target = tmp_path / "mine.bin"
+    target = tmp_path / f"mine{artifact.suffix}"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
     desk.bot.mouseClick(results.export_button, LEFT)
     desk.settle()
@@ -157,7 +157,7 @@ def test_an_export_names_the_options_that_the_artifact_needs_and_the_code_sets_t
     desk.session._state.change(output=str(tmp_path))
     desk.session.view.select_run(run)
     desk.settle()
-    target = tmp_path / "mine.xml"
+    target = tmp_path / "mine.onnx"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
     desk.bot.mouseClick(results.export_button, LEFT)
     desk.settle()
