@@ -18,6 +18,7 @@ from torch.nn.utils import parametrize
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid, weight_grid
+from ace_studio.records.processor import int8_weight_bits
 
 ROUNDED = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear)
 """Classes of layers whose rounding is known to be the targets' own."""
@@ -33,7 +34,11 @@ class RoundedWeight(nn.Module):
     def forward(self, weight: Tensor) -> Tensor:
         """The weight on its grid."""
         values = weight.detach()
-        grid = weight_grid(values) if self.per_channel else symmetric_grid(values.abs().amax().float())
+        bits = int8_weight_bits()
+        if self.per_channel:
+            grid = weight_grid(values, bits=bits)
+        else:
+            grid = symmetric_grid(values.abs().amax().float(), bits=bits)
         return straight_through(weight, grid)
 
 

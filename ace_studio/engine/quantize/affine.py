@@ -108,13 +108,13 @@ def symmetric_grid(bound: Tensor, *, bits: int = 8, axis: int | None = None) -> 
     )
 
 
-def weight_grid(weight: Tensor) -> AffineGrid:
-    """The symmetric 8-bit grid per channel that covers a weight.
+def weight_grid(weight: Tensor, *, bits: int = 8) -> AffineGrid:
+    """The symmetric grid per channel that covers a weight.
 
     Shapes: weight [C, ...] -> scale [C].
     Raises: InvalidRange if a weight is not finite.
     """
-    return symmetric_grid(weight.detach().abs().float().flatten(1).amax(1), axis=0)
+    return symmetric_grid(weight.detach().abs().float().flatten(1).amax(1), bits=bits, axis=0)
 
 
 def _check_range(low: Tensor, high: Tensor) -> None:

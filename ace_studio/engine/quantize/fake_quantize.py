@@ -10,6 +10,7 @@ from torch import Tensor
 from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
 from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.records.processor import int8_weight_bits
 from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
 
 _WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
@@ -55,8 +56,8 @@ def round_activation(value: Tensor, *, precision: Precision, scheme: Scheme, kno
 def round_weight(weight: Tensor, axes: WeightAxes, *, precision: Precision, scheme: Scheme) -> Tensor:
     """A stored weight as an op at ``precision`` holds it.
 
-    int8-static and int8-dynamic: symmetric, a scale per output channel or one for all. int8-weight: symmetric,
-    int4-weight: affine, both in groups of ``scheme.group_size`` neighbours along the inputs if it is a matrix, else per
+    int8-static and int8-dynamic: symmetric, a scale per output channel or one for all, in `int8_weight_bits`.
+    int8-weight: symmetric, int4-weight: affine, both in groups of ``scheme.group_size`` neighbours along the inputs if it is a matrix, else per
     channel.
     fp8: a scale per output channel. Shapes: weight as stored -> the same.
     """
@@ -68,7 +69,7 @@ def round_weight(weight: Tensor, axes: WeightAxes, *, precision: Precision, sche
     bound = weight.abs().float()
     is_per_channel = scheme.weights is WeightGranularity.PER_CHANNEL
     bound = bound.amax(others) if is_per_channel and others else bound.amax()
-    grid = symmetric_grid(bound, axis=axes.output if is_per_channel else None)
+    grid = symmetric_grid(bound, bits=int8_weight_bits(), axis=axes.output if is_per_channel else None)
     return grid.round_trip(weight.float()).to(weight.dtype)
 
 

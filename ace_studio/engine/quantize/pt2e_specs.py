@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ace_studio.engine.quantize.affine import affine_grid
 from ace_studio.engine.quantize.observers import RangeChoice, ValueObserver, ValueRange
+from ace_studio.records.processor import int8_weight_bits
 from ace_studio.records.recipes.plan import ActivationGrid, WeightGranularity
 
 SCALE_OF_ZEROS = 2.0**-12
@@ -93,12 +94,13 @@ def weight_specs() -> dict[WeightGranularity, Any]:
             scale, zero_point = super().calculate_qparams()
             return scale.max().expand_as(scale).clone(), zero_point
 
+    largest = 2 ** (int8_weight_bits() - 1) - 1
     kinds = {WeightGranularity.PER_CHANNEL: PerChannelMinMaxObserver, WeightGranularity.PER_TENSOR: SharedScaleObserver}
     return {
         granularity: QuantizationSpec(
             dtype=torch.int8,
-            quant_min=-127,
-            quant_max=127,
+            quant_min=-largest,
+            quant_max=largest,
             qscheme=torch.per_channel_symmetric,
             ch_axis=0,
             observer_or_fake_quant_ctr=observer.with_args(eps=_SMALLEST_WEIGHT_SCALE),

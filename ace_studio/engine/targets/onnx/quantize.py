@@ -7,7 +7,6 @@ convolution and product, behind its ReLU, and an int32 bias whose scale is the p
 from __future__ import annotations
 
 import copy
-import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.onnx.tables import pack_tables, planned_lookups
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.ops import is_weighted
-from ace_studio.records.processor import cpu_flags
+from ace_studio.records.processor import int8_weight_bits
 from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
 
 WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
@@ -33,12 +32,6 @@ _HIDDEN_GEMM = "GemmThatStays"
 """Temporary type of ``Gemm`` nodes, so that the dynamic quantizer does not split them."""
 INT8_ACCUMULATION = 4
 """MatMulNBits accuracy level 4: activations are quantized to 8 bits on the fly. Level 0 is several times slower."""
-
-
-def must_reduce_range() -> bool:
-    """Whether weights must use 7 bits: x86 without VNNI adds two products in 16 bits, which saturates."""
-    is_x86 = platform.machine().lower() in {"x86_64", "amd64", "x86", "i686"}
-    return is_x86 and not cpu_flags() & {"avx512_vnni", "avx_vnni"}
 
 
 def quantize_program(
@@ -159,7 +152,7 @@ def quantize_static(model: Any, chosen: static.StaticChoice, *, shared_scale: Co
         quantizer = QDQQuantizer(
             model,
             True,  # per channel
-            must_reduce_range(),
+            int8_weight_bits() < 8,
             QuantType.QInt8,
             QuantType.QUInt8,
             TensorsData(CalibrationMethod.MinMax, data),
@@ -287,7 +280,7 @@ def _quantize_dynamic(model: Any, nodes: Sequence[str], *, is_per_channel: bool)
         quantizer = ONNXQuantizer(
             model,
             is_per_channel,
-            must_reduce_range(),
+            int8_weight_bits() < 8,
             QuantizationMode.IntegerOps,
             False,  # not static
             QuantType.QInt8,

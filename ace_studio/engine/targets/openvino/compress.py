@@ -21,6 +21,7 @@ from ace_studio.engine.targets.openvino.smoothquant import is_asked, is_due, smo
 from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.processor import int8_weight_bits
 from ace_studio.records.recipes.plan import Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 
@@ -170,6 +171,7 @@ def _quantize(
     model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed, *, is_smoothed: bool
 ) -> Any:
     nncf = import_nncf()
+    from nncf.quantization.advanced_parameters import OverflowFix
     from nncf.quantization.range_estimator import RangeEstimatorParametersSet
 
     with hushed():
@@ -183,7 +185,8 @@ def _quantize(
             advanced_parameters=nncf.AdvancedQuantizationParameters(
                 # NNCF's default, the mean of the samples' extremes, cuts off what the largest sample needs:
                 # with two samples it left 20 dB of an MLP instead of 43.
-                activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX
+                activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX,
+                overflow_fix=OverflowFix.ENABLE if int8_weight_bits() < 8 else None,
             ),
             ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), types=_FLOAT_TYPES, validate=False),
         )

@@ -16,7 +16,6 @@ from torch import nn
 
 from ace_studio.engine.progress import Cancelled
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.onnx import quantize as onnx_quantize
 from ace_studio.engine.targets.onnx.program import onnx_program_of
 from ace_studio.engine.targets.onnxruntime.target import providers_for, session_options
 from ace_studio.records.errors import AceError, ErrorCode
@@ -206,16 +205,6 @@ def test_the_onnx_model_is_exported_once_for_all_targets_of_a_job():
     job = job_for(TARGET, captured_easy("mlp"))
     job.shared.clear()
     assert onnx_program_of(job) is onnx_program_of(job)
-
-
-@pytest.mark.parametrize(
-    ("machine", "flags", "reduced"),
-    [("x86_64", {"avx2"}, True), ("x86_64", {"avx512_vnni"}, False), ("aarch64", set(), False)],
-)
-def test_weights_lose_one_bit_only_on_x86_without_vnni(monkeypatch, machine, flags, reduced):
-    monkeypatch.setattr(onnx_quantize.platform, "machine", lambda: machine)
-    monkeypatch.setattr(onnx_quantize, "cpu_flags", lambda: frozenset(flags))
-    assert onnx_quantize.must_reduce_range() is reduced
 
 
 class Chain(nn.Module):
