@@ -57,8 +57,8 @@ def round_weight(weight: Tensor, axes: WeightAxes, *, precision: Precision, sche
     """A stored weight as an op at ``precision`` holds it.
 
     int8-static and int8-dynamic: symmetric, a scale per output channel or one for all, in `int8_weight_bits`.
-    int8-weight: symmetric, int4-weight: affine, both in groups of ``scheme.group_size`` neighbours along the inputs if it is a matrix, else per
-    channel.
+    int8-weight: symmetric, int4-weight: affine, both in groups of ``scheme.group_size`` neighbours along the inputs of
+    a matrix, and per channel of anything else.
     fp8: a scale per output channel. Shapes: weight as stored -> the same.
     """
     if precision in _WEIGHT_BITS:
