@@ -23,7 +23,7 @@ def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destinati
     """Copy the artifact of one of the runs, which lies in ``folder``, as `copy_artifact` does.
 
     Raises: AceError as `copy_artifact` does; NOT_FOUND if the run has no artifact, BAD_FILE if it lies elsewhere, USAGE
-    if the new name has another suffix.
+    if the new name has another suffix. A name without one gets the artifact's.
     """
     artifact = runs[index].artifact if 0 <= index < len(runs) else None
     if not artifact:
@@ -42,7 +42,9 @@ def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destinati
             remedy="Run again; a run writes its artifacts into its own folder",
             where=str(folder),
         )
-    if source.is_file() and not destination.is_dir() and destination.suffix != source.suffix:
+    if source.is_file() and not destination.is_dir() and not destination.suffix:
+        destination = destination.with_name(destination.name + source.suffix)
+    elif source.is_file() and not destination.is_dir() and destination.suffix != source.suffix:
         raise AceError.of(
             ErrorCode.USAGE,
             f"{destination.name} does not end in {source.suffix}",

@@ -90,27 +90,29 @@ def test_no_artifact_becomes_the_list_of_trusted_files(
 
 
 @pytest.mark.parametrize(
-    ("artifact", "to", "code"),
+    ("artifact", "to", "written"),
     [
-        ("artifacts/m.pt2", "mine.pt2", None),
-        ("artifacts/m.pt2", "mine", ErrorCode.USAGE),
-        ("artifacts/m.pt2", ".profile", ErrorCode.USAGE),
+        ("artifacts/m.pt2", "mine.pt2", "mine.pt2"),
+        ("artifacts/m.pt2", "mine", "mine.pt2"),
+        ("artifacts/m.pt2", ".profile", ".profile.pt2"),
+        ("artifacts/m.pt2", "mine.sh", ErrorCode.USAGE),
         ("../secret.pt2", "mine.pt2", ErrorCode.BAD_FILE),
         ("", "mine.pt2", ErrorCode.NOT_FOUND),
     ],
 )
 def test_a_run_gives_only_artifacts_of_its_own_folder_under_names_of_their_kind(
-    tmp_path: Path, artifact: str, to: str, code: ErrorCode | None
+    tmp_path: Path, artifact: str, to: str, written: str
 ) -> None:
     folder = tmp_path / "run"
     (folder / "artifacts").mkdir(parents=True)
     (folder / "artifacts" / "m.pt2").write_bytes(b"m")
     (tmp_path / "secret.pt2").write_bytes(b"s")
     run = TargetRun(target="eager", status=RunStatus.OK, artifact=artifact)
-    if code is None:
-        assert tmp_path / to in export_run((run,), 0, folder=folder, destination=tmp_path / to)
+    if not isinstance(written, ErrorCode):
+        assert tmp_path / written in export_run((run,), 0, folder=folder, destination=tmp_path / to)
+        assert written == to or not (tmp_path / to).exists()
         return
     with pytest.raises(AceError) as caught:
         export_run((run,), 0, folder=folder, destination=tmp_path / to)
-    assert caught.value.problem.code is code
+    assert caught.value.problem.code is written
     assert not (tmp_path / to).exists()
