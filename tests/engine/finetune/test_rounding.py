@@ -5,6 +5,7 @@ import torch.nn.functional as F  # noqa: N812 - the name that the whole field us
 
 from ace_studio.engine.finetune.rounding import Rounding, straight_through
 from ace_studio.engine.quantize.affine import affine_grid, weight_grid
+from ace_studio.records.processor import int8_weight_bits
 from tests import tiny_models
 from tests.engine.finetune.training_jobs import batches
 
@@ -18,12 +19,13 @@ def test_rounding_gives_what_the_targets_grids_give_and_leaves_nothing_behind():
     with rounding.applied(), torch.no_grad():
         given = data[0].call(module)
     values = torch.cat([one.args[0] for one in data])
-    hidden = torch.relu(module[0](values))
+    hidden, bits = torch.relu(module[0](values)), int8_weight_bits()
     with torch.no_grad():
         x = affine_grid(*values.aminmax(), bits=8).round_trip(data[0].args[0])
-        first = torch.relu(F.linear(x, weight_grid(module[0].weight).round_trip(module[0].weight), module[0].bias))
+        weight = weight_grid(module[0].weight, bits=bits).round_trip(module[0].weight)
+        first = torch.relu(F.linear(x, weight, module[0].bias))
         first = affine_grid(*hidden.detach().aminmax(), bits=8).round_trip(first)
-        wanted = F.linear(first, weight_grid(module[2].weight).round_trip(module[2].weight), module[2].bias)
+        wanted = F.linear(first, weight_grid(module[2].weight, bits=bits).round_trip(module[2].weight), module[2].bias)
     assert torch.allclose(given, wanted, atol=1e-6)
     assert list(module.state_dict()) == names and not module[0]._forward_pre_hooks
     assert all(torch.equal(one, other) for one, other in zip(before, weights(module), strict=True))

@@ -134,7 +134,7 @@ def test_nothing_runs_beside_a_measurement(made):
 
 
 def test_what_a_lost_process_had_begun_is_built_here_and_what_it_built_says_nothing_more(captured, tmp_path):
-    asked = [wanted(captured, "eager", precision) for precision in (Precision.FP32, Precision.BF16)]
+    asked = [wanted(captured, "eager", precision) for precision in (Precision.FP32, Precision.INT8_WEIGHT)]
     found = Builders(job(captured, tmp_path), most=1)
     try:
         found.expect(asked)
