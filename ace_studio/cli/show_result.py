@@ -48,7 +48,7 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     if result.chosen is not None:
         run = result.runs[result.chosen]
         goal = "" if result.goal_met is None else ", which meets the goal" if result.goal_met else ", the best found"
-        console.print(f"Chosen: {run.target} {run.precision}{goal}")
+        console.print(f"Chosen: {run.target} {run.built_words}{goal}")
     show_advice(result, console)
     console.print(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/")
 
@@ -117,7 +117,7 @@ def _show_decoding(result: Result, console: Console) -> None:
     if baseline is None or baseline.decode is None:
         return
     reports = [(baseline.name, "fp32 (baseline)", baseline.decode)]
-    reports += [(run.target, run.precision, run.decode) for run in result.runs if run.decode is not None]
+    reports += [(run.target, run.built_words, run.decode) for run in result.runs if run.decode is not None]
     console.print_table(
         ("decoding", "precision", "tokens/s", "slowest - fastest", "tokens as the original's"),
         [
@@ -144,7 +144,7 @@ def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]
     sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
     size = megabytes(run.size_bytes)
     latency = _latency(run.latency_ms)
-    return (name, run.precision, *latency, speed, metric_words(run), drop_words(run), sqnr, size, verified)
+    return (name, run.built_words, *latency, speed, metric_words(run), drop_words(run), sqnr, size, verified)
 
 
 def _latency(latency: Latency | None) -> tuple[str, str]:

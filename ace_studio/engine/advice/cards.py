@@ -17,9 +17,9 @@ from ace_studio.records.tensors import DimVerdict
 
 
 def give_calibration_data(facts: Facts) -> Advice | None:
-    """Calibration used made-up numbers or the tracing examples."""
+    """Ranges of the chosen run were found on made-up numbers or the tracing examples."""
     codes = {one.code for one in facts.result.warnings} & {"fake-calibration", "calibration-from-tracing"}
-    if not codes or str(Precision.INT8_STATIC) not in facts.tried:
+    if not codes or str(Precision.INT8_STATIC) not in facts.run_precisions:
         return None
     is_fake = "fake-calibration" in codes
     ranges = "numbers that were made up" if is_fake else "the few examples that the graph was traced with"

@@ -50,6 +50,11 @@ class Facts:
         return frozenset(part for run in runs for part in run.precision.split(" + "))
 
     @cached_property
+    def run_precisions(self) -> frozenset[str]:
+        """Precisions that ops of the chosen run have."""
+        return frozenset(self.run.op_precisions or {self.run.precision.partition(" + ")[0]})
+
+    @cached_property
     def failed(self) -> frozenset[tuple[str, str]]:
         """Target and precision of the runs that could not be built or gave wrong results."""
         wrong = (RunStatus.FAILED, RunStatus.UNAVAILABLE)

@@ -129,7 +129,7 @@ def _header() -> str:
 
 
 def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> str:
-    label = f"{run.target} {run.precision}" + (" \u2713" if is_chosen else "")
+    label = f"{run.target} {run.built_precision}" + (" \u2713" if is_chosen else "")
     if run.status is not RunStatus.OK or run.latency_ms is None:
         why = run.error.what if run.error else next((one.what for one in run.warnings), str(run.status))
         colour = BAD if run.status is RunStatus.FAILED else FAINT
@@ -137,7 +137,9 @@ def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> 
         return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=colour, size=11)
     speed = "" if run.speedup is None else f"{run.speedup:.2f}x"
     bar = _row(index, label, run.latency_ms, longest, CHOSEN if is_chosen else OTHER)
-    return bar + _figures(index, speed, run.metric, run.size_bytes)
+    note = run.built_words.partition(" (")[2].removesuffix(")")
+    below = _text(16, TOP + ROW * index + 32, note, colour=FAINT, size=10) if note else ""
+    return bar + _figures(index, speed, run.metric, run.size_bytes) + below
 
 
 def _row(index: int, label: str, latency: Latency | None, longest: float, colour: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 
 import msgspec
@@ -120,6 +121,9 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     decode: DecodeReport | None = None
 
 
+_WITHIN_OTHERS = frozenset({"fused", "folded"})
+
+
 class RunStatus(StrEnum):
     """How one run ended."""
 
@@ -179,3 +183,26 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_s: float | None = None
     """Of a step model of a decoder: measured tokens a second."""
     decode: DecodeReport | None = None
+
+    @property
+    def op_precisions(self) -> Counter[str]:
+        """How many ops have each precision: as read back, or as planned where the runtime does not report it."""
+        known = (op.planned if op.actual in {"unknown", ""} else op.actual for op in self.ops)
+        return Counter(one for one in known if one not in _WITHIN_OTHERS)
+
+    @property
+    def built_precision(self) -> str:
+        """`precision`, or that of most ops if no op has the compressed one that the plan asked for."""
+        asked, found = self._asked, self.op_precisions
+        return self.precision if not found or asked in {"fp32", *found} else found.most_common(1)[0][0]
+
+    @property
+    def built_words(self) -> str:
+        """``int8-static``, or ``fp32 (int8-static asked: 0 of 41 ops)`` where no op has what was asked for."""
+        built = self.built_precision
+        return built if built == self.precision else f"{built} ({self._asked} asked: 0 of {len(self.ops)} ops)"
+
+    @property
+    def _asked(self) -> str:
+        """The default of the plan, without its fallback."""
+        return self.precision.partition(" + ")[0]

@@ -176,7 +176,7 @@ class History:
             "title": title,
             "status": str(result.status),
             "target": chosen.target if chosen else "",
-            "precision": chosen.precision if chosen else "",
+            "precision": chosen.built_words if chosen else "",
             "latency_ms": latency.p50 if latency else None,
             "output": output,
             "tags": _tags_text(tags),

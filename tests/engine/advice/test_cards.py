@@ -18,12 +18,14 @@ from ace_studio.records.results import (
 )
 from ace_studio.records.tensors import DimVerdict
 from tests.engine.advice.finished_run import (
+    FLOAT_RUN,
     HERE,
     RECIPE,
     RUN,
     applies,
     captured,
     facts,
+    op_report,
     scan,
 )
 
@@ -54,6 +56,16 @@ def test_ranges_without_data_are_the_first_card(code, words):
     cards = advise(facts(warnings=(Warning(code=code, what="..."),), sensitivity=scan(5.0, 30.0, 30.0), targets=HERE))
     assert cards[0].kind == "calibration-data" and words in cards[0].why and cards[0].estimated_gain is None
     assert give_calibration_data(facts()) is None
+
+
+def test_ranges_matter_only_where_an_op_of_the_chosen_run_has_them():
+    fake = (Warning(code="fake-calibration", what="..."),)
+    at_fp32 = replace(RUN, ops=(op_report("conv2d", planned="int8-static"),))
+    assert give_calibration_data(facts(at_fp32, warnings=fake)) is None
+    both = facts(runs=(FLOAT_RUN, RUN), chosen=0, warnings=fake)
+    assert give_calibration_data(both) is None
+    mixed = replace(RUN, ops=(op_report("linear"), op_report("conv2d", actual="int8-static")))
+    assert give_calibration_data(facts(mixed, warnings=fake)) is not None
 
 
 def test_a_fixed_batch_can_be_freed():

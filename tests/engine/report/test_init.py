@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 from msgspec.structs import replace
 
 from ace_studio.cli.console import Console
-from ace_studio.cli.show_result import show_improvements
+from ace_studio.cli.show_result import show_improvements, show_result
 from ace_studio.engine.report import BAR, OVERSHOOT, comparison_svg, write_report
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.errors import ErrorCode, Problem, visible
@@ -75,6 +75,16 @@ def test_the_report_and_the_command_line_say_what_improvements_gave(tmp_path, ca
     assert "gptq at int8-static: left: no linear layer" in shown
 
 
+def test_a_run_that_stayed_at_fp32_is_called_so_in_the_report_and_on_the_command_line(tmp_path, capsys):
+    write_report(RESULT, None, tmp_path)  # its only op is at fp32
+    show_result(replace(RESULT, goal_met=True), Console(as_json=False), tmp_path)
+    said, built = " ".join(capsys.readouterr().out.split()), "fp32 (int8-static asked: 0 of 1 ops)"
+    assert f"Chosen: openvino {built}, which meets the goal" in said
+    assert f"<td>openvino</td><td>{built}</td>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    picture = (tmp_path / "comparison.svg").read_text(encoding="utf-8")
+    assert ">openvino fp32 \u2713<" in picture and ">int8-static asked: 0 of 1 ops<" in picture
+
+
 def test_no_half_written_file_is_left(tmp_path):
     write_report(RESULT, None, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["comparison.svg", "report.html", "result.json"]
@@ -140,7 +150,7 @@ def test_the_picture_is_well_formed_and_its_bars_are_to_scale():
     assert len(bars) == 2
     assert bars[0].get("width") == bars[1].get("width")
     words = "".join(root.itertext())
-    assert "openvino int8-static ✓" in words
+    assert "openvino fp32 ✓" in words
 
 
 def test_a_spread_that_is_far_longer_than_all_medians_ends_in_an_arrow_inside_the_picture():

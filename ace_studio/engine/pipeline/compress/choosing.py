@@ -98,9 +98,9 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
         goal_met = not misses(run_figures(runs[chosen], baseline), recipe.goal)
     run = runs[chosen]
     if why:
-        job.reporter.warn("not-faster", f"{run.target} {run.precision} was chosen: {why}", where=run.target)
+        job.reporter.warn("not-faster", f"{run.target} {run.built_words} was chosen: {why}", where=run.target)
     if others := slower_words(run):
-        words = f"{run.target} {run.precision} was chosen although it is slower than {others}"
+        words = f"{run.target} {run.built_words} was chosen although it is slower than {others}"
         job.reporter.warn("slower", words, where=run.target)
     return chosen, goal_met
 

@@ -87,10 +87,11 @@ def _compared_rows(document: Document) -> list[ResultRow]:
 
 def plan_words(run: TargetRun, step: SearchStep | None) -> str:
     """The plan in the words that tell it from the other plans: ``int8-static, 3 ops at fp32, smoothquant``."""
-    planned = Counter(op.planned for op in run.ops if op.planned and op.planned != run.precision)
-    parts = [run.precision, *(f"{plural(count, 'op')} at {name}" for name, count in planned.most_common(2))]
+    kept = {run.precision, run.built_precision}
+    planned = Counter(op.planned for op in run.ops if op.planned and op.planned not in kept)
+    parts = [run.built_words, *(f"{plural(count, 'op')} at {name}" for name, count in planned.most_common(2))]
     if step is not None:
-        if step.kept_high and not planned:
+        if step.kept_high and not run.ops:
             parts.append(f"{step.kept_high} of {plural(step.of, 'op')} at {step.high}")
         parts += step.improved
     return ", ".join(part for part in parts if part) or NOTHING

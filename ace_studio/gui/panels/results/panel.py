@@ -42,7 +42,7 @@ def _best_words(result: Result) -> str:
         return tr("no run could be chosen")
     run = result.runs[result.chosen]
     speed = speedup_text(run)
-    return tr("the best is {target} {precision}", target=run.target, precision=run.precision) + (
+    return tr("the best is {target} {precision}", target=run.target, precision=run.built_words) + (
         f", {speed.text}" if speed.text != NOTHING else ""
     )
 

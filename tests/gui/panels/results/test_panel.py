@@ -83,6 +83,15 @@ def test_the_verdict_names_the_best_run_and_its_row_is_in_sight(desk):
     assert results.table.viewport().rect().contains(place)
 
 
+def test_the_verdict_and_the_row_of_a_run_that_stayed_at_fp32_say_so(desk):
+    desk.traced()
+    run = run_of(TABLE, kept=TABLE.op_id)
+    show_result(desk, TABLE, result_of(TABLE, (run,)))
+    results, built = desk.panel("results"), f"fp32 (int8-static asked: 0 of {len(run.ops)} ops)"
+    assert f"onnxruntime {built}" in results._verdict.text()
+    assert [row.plan for row in results.rows if row.index == 0] == [built]
+
+
 def test_results_hold_the_baseline_every_run_and_a_star_at_the_chosen_one(desk):
     model = desk.ran().panel("results").model
     assert model.rowCount() == len(desk.document.runs) + 1
