@@ -41,6 +41,11 @@ class Example:
         """The shape of every tensor leaf."""
         return tuple(tuple(tensor.shape) for tensor in self.tensors())
 
+    @property
+    def size_words(self) -> str:
+        """The sizes of its tensors for a person: ``16x3x32x32, scalar``."""
+        return ", ".join("x".join(map(str, shape)) or "scalar" for shape in self.shapes())
+
     def map_tensors(self, change: Callable[[Tensor], Tensor]) -> Example:
         """The same call with every tensor leaf replaced by ``change(leaf)``."""
         args, kwargs = pytree.tree_map_only(Tensor, change, (self.args, dict(self.kwargs)))

@@ -73,8 +73,8 @@ def byte_rate(moved: int, ceilings: Ceilings) -> float:
     return ceilings.gbytes_per_s_at[fitting[0]] if fitting else ceilings.gbytes_per_s
 
 
-def summary(ops: Sequence[OpReport], *, latency_ms: float, source: str) -> OpsProfile | None:
-    """How much of the latency the ops explain; None if nothing timed them."""
+def summary(ops: Sequence[OpReport], *, latency_ms: float, source: str, measured_input: str = "") -> OpsProfile | None:
+    """How much of the latency the ops explain, both on the same input; None if nothing timed the ops."""
     times = [op.latency_ms for op in ops if op.latency_ms is not None]
     if not times:
         return None
@@ -84,6 +84,7 @@ def summary(ops: Sequence[OpReport], *, latency_ms: float, source: str) -> OpsPr
         uncovered_ms=latency_ms - sum(times),
         timed_ops=len(times),
         source=source,
+        measured_input=measured_input,
     )
 
 

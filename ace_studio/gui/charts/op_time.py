@@ -201,9 +201,10 @@ class OpTime(PlotView):
         rest = tr("{time} around them", time=ms_text(found.uncovered_ms))
         if found.uncovered_ms < 0:
             rest = tr("timing them one by one took {time} more than the whole does", time=ms_text(-found.uncovered_ms))
+        sizes = f" ({found.measured_input})" if found.measured_input else ""
         return tr(
             "{name}: ops {time}, the whole {time2}; {rest}. {source}",
-            name=one.name,
+            name=f"{one.name}{sizes}",
             time=ms_text(found.ops_ms),
             time2=ms_text(found.latency_ms),
             rest=rest,

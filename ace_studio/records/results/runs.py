@@ -70,13 +70,15 @@ class OpsProfile(msgspec.Struct, frozen=True, kw_only=True):
     ops_ms: float
     """Sum over the ops that the runtime times."""
     latency_ms: float
-    """Median of the measured latency of the whole."""
+    """Median of the measured latency of the whole, on the same input as the ops."""
     uncovered_ms: float
     """The rest: calls into the runtime and conversions that belong to no op. Negative: timing every op slowed them
     down."""
     timed_ops: int
     source: str
     """The profiler that timed them."""
+    measured_input: str = ""
+    """Sizes of the input that the ops and the whole were timed with, ``16x3x32x32``; empty: unknown."""
 
 
 class BatchThroughput(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,9 +54,8 @@ def unfinished(job: CompressionJob) -> Result:
     """What was measured so far, without a choice: what is left if the process is killed before it concludes."""
     sensing = job.state.sensing or Sensing()
     runs = tuple(candidate.run for candidate in job.state.candidates)
-    example = job.captured.examples[0]
     environment = result_environment(threads=job.threads, device=job.captured.device)
-    environment["measured_input"] = ", ".join("x".join(map(str, leaf.shape)) or "scalar" for leaf in example.tensors())
+    environment["measured_input"] = job.captured.examples[0].size_words
     return Result(
         status=ResultStatus.FAILED,
         fingerprint=job_fingerprint(job.captured.fingerprint, job.recipe),

@@ -12,10 +12,12 @@ from torch import Tensor
 from ace_studio.engine.capture.cache_store import user_cache_folder
 from ace_studio.engine.environment import processor_name
 from ace_studio.engine.flow import Captured, CapturedModel
+from ace_studio.engine.measure import measure_interleaved, timer_for
 from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import ranges_of
-from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.pipeline.compress.timing import MIN_ROUNDS
 from ace_studio.engine.profile.ceilings import ceilings_here
 from ace_studio.engine.profile.roofline import summary, with_costs
 from ace_studio.engine.quantize.calibrate import observe_ranges
@@ -24,7 +26,7 @@ from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator, float_graph
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.results import OpReport
+from ace_studio.records.results import Latency, OpReport, OpsProfile
 from ace_studio.records.scratch import shared_temporary_folder
 from ace_studio.records.targets import TARGET_ROWS
 
@@ -73,19 +75,18 @@ def _profile_baseline(job: CompressionJob) -> None:
         for row in table.op_rows()
     )
     ops = with_costs(ops, table, job.state.ceilings)
-    latency = job.state.baseline.latency_ms
-    profile = summary(ops, latency_ms=latency.p50, source=_EAGER_SOURCE) if latency else None
+    profile = _explained(job, ops, job.reference, job.state.baseline.latency_ms, source=_EAGER_SOURCE)
     job.state.baseline = msgspec.structs.replace(job.state.baseline, ops=ops, profile=profile)
     job.tell_baseline()
 
 
 def eager_times(captured: Captured, *, check: Callable[[], None]) -> dict[str, float]:
-    """Op id -> median time of one call, ms. Subgraphs run on the values of the first example."""
+    """Op id -> median time of one call, ms. Subgraphs run on the values of the traced example."""
     times_ms: dict[str, float] = {}
     for graph in captured.graphs():
         graph_module = flat_graph(graph.captured.program)
         names = op_ids(graph_module)
-        measured = time_nodes(graph_module, graph.captured.examples[0].tensors(), check=check)
+        measured = time_nodes(graph_module, graph.captured.example.tensors(), check=check)
         times_ms |= {graph.id_in_model(names[name]): time_ms for name, time_ms in measured.items() if name in names}
     return times_ms
 
@@ -94,10 +95,32 @@ def _profile_run(job: CompressionJob, candidate: Candidate, errors: _ErrorsAlong
     ops = with_costs(candidate.run.ops, job.captured.table, job.state.ceilings)
     found = errors.of(candidate)
     ops = tuple(msgspec.structs.replace(op, error_db=round(found[op.id], 2)) if op.id in found else op for op in ops)
-    latency = candidate.run.latency_ms
     source = candidate.target.row.times_source or f"{candidate.target.label}'s own counters"
-    profile = summary(ops, latency_ms=latency.p50, source=source) if latency else None
+    profile = _explained(job, ops, candidate.lowered, candidate.run.latency_ms, source=source)
     candidate.note(ops=ops, profile=profile)
+
+
+def _explained(
+    job: CompressionJob,
+    ops: Sequence[OpReport],
+    whole: Callable[..., object] | None,
+    latency: Latency | None,
+    *,
+    source: str,
+) -> OpsProfile | None:
+    """How much of the whole the ops explain, both on the traced example, which their costs are of too.
+
+    The latency is of the first example. Where that has other sizes (a batch of 1 is traced as a larger one), the whole
+    is timed here on the traced example.
+    """
+    if latency is None:
+        return None
+    traced, whole_ms = job.captured.example, latency.p50
+    if traced.size_words != job.captured.examples[0].size_words and any(op.latency_ms is not None for op in ops):
+        calls, timer = {"whole": bound_call(traced, whole)}, timer_for(job.captured.device)
+        timed = measure_interleaved(calls, rounds=MIN_ROUNDS, reporter=job.reporter, timer=timer)
+        whole_ms = timed["whole"].latency().p50
+    return summary(ops, latency_ms=whole_ms, source=source, measured_input=traced.size_words)
 
 
 class _ErrorsAlongTheGraph:

@@ -68,8 +68,9 @@ class EagerLowered(TorchLowered):
     def read_back(self) -> list[OpActual]:
         """Run the traced example node by node and note the element types."""
         graph_module = self._rewritten.graph_module
-        nodes = executed_nodes(graph_module, self._job.captured.example.tensors())
-        times_ms = time_nodes(graph_module, self._job.captured.examples[0].tensors(), check=self._job.reporter.check)
+        traced = self._job.captured.example.tensors()
+        nodes = executed_nodes(graph_module, traced)
+        times_ms = time_nodes(graph_module, traced, check=self._job.reporter.check)
         return _with_times(self.actuals(nodes, runtime="eager torch"), graph_module, times_ms)
 
 

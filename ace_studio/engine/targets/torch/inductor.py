@@ -106,7 +106,7 @@ class InductorLowered(TorchLowered):
     def read_back(self) -> list[OpActual]:
         """Map the nodes that Inductor generated code for back to ops, and time what it wrote."""
         actuals = self.actuals(self._nodes, runtime="Inductor")
-        example = [leaf.clone() for leaf in self._job.captured.examples[0].tensors()]
+        example = [leaf.clone() for leaf in self._job.captured.example.tensors()]
         calls = time_calls(self._written, lambda: self._run(*example))
         return with_times(
             actuals, calls, loops=self._written.loops, nodes=self._nodes, graph_module=self._rewritten.graph_module
