@@ -33,7 +33,7 @@ from ace_studio.gui.words.formatting import (
 )
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport
-from ace_studio.session.comparison.graphs import OpChange
+from ace_studio.session.comparison.graphs import MergedGraph, OpChange
 from ace_studio.session.comparison.sides import NAMES, ComparedOps, PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -206,6 +206,14 @@ DIFFERS = "differs"
 """In the cell of every op that differs, for the filter."""
 
 
+def _op_in_first(merged: MergedGraph) -> list[Column]:
+    """A column with the operator and the id in A where B computes the same by another one; none if it never does."""
+    graph, rows = merged.graphs[0], zip(merged.rows, merged.table.op, strict=True)
+    others = [f"{graph.op[at]}  {graph.op_id[at]}" if at >= 0 and graph.op[at] != op else "" for (at, _), op in rows]
+    tip = "Where A computes the same by another operator: that one and its name"
+    return [Column(title="op in A", values=others, width=200, tip=tip)] if any(others) else []
+
+
 def difference_columns(comparison: PinnedPair, ops: ComparedOps, colours: Colours) -> list[Column]:
     """One row per row of the merged graph; without a graph there is none."""
     merged = comparison.merged
@@ -242,6 +250,7 @@ def difference_columns(comparison: PinnedPair, ops: ComparedOps, colours: Colour
         Column(title="op", values=table.op, width=130),
         Column(title="module", values=table.module, width=120),
     ]  # fmt: skip
+    found += _op_in_first(merged)
     for side, name in enumerate(NAMES):
         values = ByKey(table.op_id, ops.precisions[side])
         found.append(Column(title=f"{name}: precision", values=values, width=112, swatch=swatches(values),

@@ -1,4 +1,7 @@
-"""Two graphs as one: rows are matched by module path and operator; ops that only one has stand in their places."""
+"""Two graphs as one: rows are matched; ops that only one has stand in their places.
+
+Rows of one kind of graph are matched by module path and operator. A graph of ONNX and one of torch are aligned.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio.records.graph import GraphTable
+from ace_studio.session.comparison.alignment import aligned_rows, plain_sizes
 
 _Key = tuple[str, str]
 _COLUMNS = (
@@ -51,8 +55,11 @@ class MergedGraph(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def matched_rows(first: GraphTable, second: GraphTable) -> dict[int, int]:
     """Row of the first -> row of the second with the same module path and operator.
 
-    Of several alike ops in a module those with the same id belong together, the others in their order.
+    Of several alike ops in a module those with the same id belong together, the others in their order. Where one graph
+    is ONNX's and the other torch's, see `aligned_rows`.
     """
+    if _is_onnx(first) != _is_onnx(second):
+        return aligned_rows(first, second)
     rows, others = _by_key(first), _by_key(second)
     found: dict[int, int] = {}
     for key, mine in rows.items():
@@ -123,17 +130,23 @@ def op_changes(merged: MergedGraph, precisions: tuple[dict[str, str], dict[str, 
     """
     first, second = merged.graphs
     are_known = all(precisions)
+    size = plain_sizes if _is_onnx(first) != _is_onnx(second) else str  # each names its symbols in its own way
 
     def change(op_id: str, one: int, other: int) -> OpChange:
         if one < 0 or other < 0:
             return OpChange.ONLY_SECOND if one < 0 else OpChange.ONLY_FIRST
-        has_shape = (first.shape[one], first.dtype[one]) != (second.shape[other], second.dtype[other])
+        shapes = size(first.shape[one]), size(second.shape[other])
+        has_shape = shapes[0] != shapes[1] or first.dtype[one] != second.dtype[other]
         has_precision = are_known and precisions[0].get(op_id, "") != precisions[1].get(op_id, "")
         if has_shape and has_precision:
             return OpChange.BOTH
         return OpChange.SHAPE if has_shape else OpChange.PRECISION if has_precision else OpChange.SAME
 
     return tuple(change(op_id, *pair) for op_id, pair in zip(merged.table.op_id, merged.rows, strict=True))
+
+
+def _is_onnx(table: GraphTable) -> bool:
+    return any(op.startswith("onnx.") for op in table.op)
 
 
 def _by_key(table: GraphTable) -> dict[_Key, list[int]]:

@@ -144,6 +144,15 @@ def test_every_op_has_a_b_and_their_difference_and_small_ones_are_grey():
     assert change.text(2.0) == "+2.00"
 
 
+def test_the_table_names_the_op_of_an_onnx_file_beside_that_of_torch():
+    file = replace(GRAPH, op_id=("x", "a_Conv", "Relu"), op=("input", "onnx.Conv", "onnx.Relu"))
+    found = comparison_of((Pin(name="a"), Pin(name="b")), (PinnedSide(graph=file), PinnedSide(graph=GRAPH)))
+    columns = {each.title: each for each in difference_columns(found, compared_ops(found, None, None), DARK)}
+    assert list(columns["op in A"].values) == ["", "onnx.Conv  a_Conv", "onnx.Relu  Relu"]
+    assert list(columns["op id"].values) == list(GRAPH.op_id)
+    assert not any(columns["difference"].values)
+
+
 def test_only_differences_hides_ops_that_are_the_same(desk):
     found = two_plans(desk)
     panel = desk.panel("ops")
