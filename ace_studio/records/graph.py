@@ -95,3 +95,8 @@ def sizes_of(shape: str) -> list[str]:
     """The sizes of a shape of the table: ``s0``, ``64``. Empty for a scalar, and for what is not a tensor."""
     # An x inside parentheses, and that of Max(4, s0), belongs to a size.
     return re.split(r"(?<!Ma)x(?![^()]*\))", shape) if shape else []
+
+
+def plain_sizes(shape: str) -> str:
+    """The shape with a question mark for every size that is no number."""
+    return "x".join(size if size.isdecimal() else "?" for size in sizes_of(shape))

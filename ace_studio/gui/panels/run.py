@@ -44,7 +44,7 @@ class RunPanel(Panel):
         self.progress = ProgressBar(tr("Progress"))
         self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
         self.trace_button = button(tr("Trace (F5)"), session.jobs.trace)
-        self.run_button = button(tr("Run (F6)"), session.jobs.run, role="primary")
+        self.run_button = button(tr("Run (F6)"), session.jobs.run)
         shown = (self._phase, self._detail, self.progress, self._elapsed, None)
         head = row(*shown, self.cancel_button, self.trace_button, self.run_button, margin=GAP, stretch=2)
         self.queue = RunQueue(session)

@@ -29,6 +29,8 @@ from ace_studio.session.session import Session
 
 _MARKED_LINES = 400
 """Most marked lines: Qt takes 35 µs per line, and nobody needs the marks of a whole model."""
+_FILES_PX = 60
+"""Least width of the list of files; a long path may be cut in a narrow panel."""
 
 
 class SourcePanel(Panel):
@@ -46,6 +48,7 @@ class SourcePanel(Panel):
         self._ops_of: dict[str, dict[int, list[str]]] = {}
         self.files = ComboBox(tr("File"), chosen=lambda: self._show_file(self.files.currentData()))
         self.files.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.files.setMinimumWidth(_FILES_PX)
         self._count = label("", "dim", wrap=False)
         self.text = CodeView(theme)
         self.text.setAccessibleName(tr("Source"))

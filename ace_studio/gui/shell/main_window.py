@@ -199,7 +199,10 @@ class MainWindow(QMainWindow):
     def _fill_recent(self) -> None:
         self._recent_menu.clear()
         for path in self.session.settings.recent_files:
-            self._recent_menu.addAction(path).triggered.connect(lambda _=False, to=path: self.commands.open_path(to))
+            gone = self.session.files.is_gone(path)
+            action = self._recent_menu.addAction(tr("{path} (no longer there)", path=path) if gone else path)
+            action.triggered.connect(lambda _=False, to=path: self.commands.open_path(to))
+            action.setEnabled(not gone)
         if self._recent_menu.isEmpty():
             self._recent_menu.addAction(tr("Nothing yet")).setEnabled(False)
 

@@ -13,7 +13,7 @@ from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
-from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, button, label, set_property
+from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, allow, button, label, set_property
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -84,7 +84,13 @@ class StartPage(QWidget):
         name = button(Path(path).name, lambda: self._session.files.open_path(path), role="link", tip=path)
         name.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         where = ElidedLabel(str(Path(path).parent), mode=Qt.TextElideMode.ElideMiddle, role="dim")
-        return box(row(name, where, gap=GAP, stretch=1))
+        if not self._session.files.is_gone(path):
+            return box(row(name, where, gap=GAP, stretch=1))
+        allow(name, tr("It is no longer there"), path)
+        where.setText(tr("no longer in {folder}", folder=str(Path(path).parent)))
+        remove = button(tr("Remove"), lambda: self._session.files.forget_recent(path), role="link")
+        remove.setAccessibleName(tr("Remove {name} from the recent files", name=Path(path).name))
+        return box(row(name, where, remove, gap=GAP, stretch=1))
 
     def set_hot(self, is_hot: bool) -> None:
         """Highlight the drop area while a file is dragged over the window."""

@@ -91,10 +91,21 @@ class StepLine(QFrame):
 
     def _fit(self) -> None:
         """Show the words of all steps; where there is no room for them, only the mark of those that are done."""
-        for is_short in (False, True):
+        for keeps_room, is_short in ((True, False), (False, False), (False, True)):
             for step in self._steps:
+                self._keep_room(self.buttons[step.id], step.title if keeps_room else "")
                 is_mark = is_short and step.state is StepState.DONE
                 mark = _MARKS.get(step.state, "")
                 self.buttons[step.id].setText(mark.strip() if is_mark else f"{mark}{step.title}")
-            if sum(made.sizeHint().width() + 2 for made in self.buttons.values()) <= self.width() - 2 * MARGIN:
+            self._layout.invalidate()
+            if self._layout.minimumSize().width() <= self.width():
                 return
+
+    def _keep_room(self, made: QToolButton, title: str) -> None:
+        """Leave room for the title with any mark, so that no step moves when another one is done."""
+        made.setMinimumWidth(0)
+        widest = 0
+        for mark in _MARKS.values() if title else ():
+            made.setText(f"{mark}{title}")
+            widest = max(widest, made.sizeHint().width())
+        made.setMinimumWidth(widest)

@@ -70,6 +70,8 @@ QToolButton[role="group"]:focus {{ border-color: {accent}; }}
 QToolButton::menu-button {{ border: 0; width: 16px; }}
 QToolButton[role="primary"][popupMode="1"] {{ padding-right: 20px; }}
 QToolButton[role="fold"][popupMode="1"] {{ padding-right: 18px; }}
+QFrame[role="steps"] QToolButton {{ border: 1px solid transparent; padding: 4px 8px; }}
+QFrame[role="steps"] QToolButton[popupMode="1"] {{ padding-right: 20px; }}
 QToolButton[role="menu"] {{ background: {raised}; border: 1px solid {raised}; padding: 5px; }}
 QToolButton[role="menu"]:hover, QToolButton[role="menu"]:focus {{ border-color: {accent}; }}
 QToolButton[role="menu"]::menu-indicator {{ image: none; }}

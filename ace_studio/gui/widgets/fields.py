@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QLineEdit, QSizePolicy, QSpinBox, QWidget
 
@@ -50,6 +50,11 @@ class ComboBox(_WheelScrolls, QComboBox):
         siblings = parent.findChildren(QLabel, options=Qt.FindChildOption.FindDirectChildrenOnly) if parent else ()
         if parent and not any(label.buddy() is self for label in siblings):
             QLabel(self.accessibleName(), parent).setBuddy(self)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802 - Qt's name
+        """Where the width follows the entries: all of it. Qt's own is from before the entries changed."""
+        follows = self.sizeAdjustPolicy() is QComboBox.SizeAdjustPolicy.AdjustToContents
+        return self.sizeHint() if follows else super().minimumSizeHint()
 
 
 class NameBox(ComboBox):

@@ -20,8 +20,9 @@ from ace_studio.gui.style.language import translate_fields
 from ace_studio.gui.widgets.small import tip_text
 
 AnyIndex = QModelIndex | QPersistentModelIndex
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_MIDDLE = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignAbsolute
+"""Absolute: tables run from left to right in any language, and Qt aligns titles by the language of the window."""
+_LEFT, _RIGHT = Qt.AlignmentFlag.AlignLeft | _MIDDLE, Qt.AlignmentFlag.AlignRight | _MIDDLE
 _NO_INDEX = QModelIndex()
 _AT_ONCE = 5000
 """So many cells are prepared for the filter in one turn of the event loop."""

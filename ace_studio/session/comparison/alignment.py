@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ace_studio.records.graph import GraphTable, sizes_of
+from ace_studio.records.graph import GraphTable, plain_sizes
 from ace_studio.records.ops import (
     BATCHED_PRODUCTS,
     CONVOLUTIONS,
@@ -45,11 +45,6 @@ def aligned_rows(first: GraphTable, second: GraphTable) -> dict[int, int]:
         steps[row] = np.where(paired == reached, _PAIR, np.where(best[1:] == reached, _UP, _LEFT))
         best[1:] = reached
     return dict(_traced_back(steps))
-
-
-def plain_sizes(shape: str) -> str:
-    """The shape with a question mark for every size that is no number."""
-    return "x".join(size if size.isdecimal() else "?" for size in sizes_of(shape))
 
 
 def _described(table: GraphTable, numbers: dict[object, int]) -> npt.NDArray[np.int32]:

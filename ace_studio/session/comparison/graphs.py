@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ace_studio.records.graph import GraphTable
-from ace_studio.session.comparison.alignment import aligned_rows, plain_sizes
+from ace_studio.records.graph import GraphTable, plain_sizes
 
 _Key = tuple[str, str]
 _COLUMNS = (
@@ -59,6 +58,8 @@ def matched_rows(first: GraphTable, second: GraphTable) -> dict[int, int]:
     is ONNX's and the other torch's, see `aligned_rows`.
     """
     if _is_onnx(first) != _is_onnx(second):
+        from ace_studio.session.comparison.alignment import aligned_rows  # noqa: PLC0415 - numpy, which few need
+
         return aligned_rows(first, second)
     rows, others = _by_key(first), _by_key(second)
     found: dict[int, int] = {}

@@ -94,6 +94,14 @@ class FileVerbs:
         self.opened()
         self._jobs.inspect_source(is_opening=recipe_path is None)
 
+    def is_gone(self, path: str) -> bool:
+        """Whether a recent file cannot be opened because it is not there any more."""
+        try:
+            require_file(Path(path))
+        except AceError:
+            return True
+        return False
+
     def forget_recent(self, path: str) -> None:
         """Take a path out of the recent files."""
         with self._state.reporting():

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.start import run_window
@@ -134,6 +135,22 @@ def test_recent_files_are_on_the_start_page_and_in_the_menu(desk, tmp_path):
     window._fill_recent()
     assert [action.text() for action in window._recent_menu.actions()] == [str(example_recipe())]
     assert window.start_page._recent.isVisible()
+
+
+def test_a_recent_file_that_is_gone_says_so_and_can_be_removed(desk, tmp_path):
+    gone = tmp_path / "gone.py"
+    gone.write_text("x = 1\n")
+    desk.window.commands.open_path(str(gone))
+    gone.unlink()
+    desk.open_example()
+    window = another_window(desk, UserFolders.inside(tmp_path / "user"))
+    window._fill_recent()
+    actions = {action.text(): action.isEnabled() for action in window._recent_menu.actions()}
+    assert actions == {str(example_recipe()): True, f"{gone} (no longer there)": False}
+    buttons = {each.text(): each for each in window.start_page._recent.findChildren(QPushButton)}
+    assert buttons["recipe.toml"].isEnabled() and not buttons["gone.py"].isEnabled()
+    buttons["Remove"].click()
+    desk.bot.waitUntil(lambda: window.session.document.recent_files == (str(example_recipe()),))
 
 
 def test_the_layout_of_the_last_window_is_taken_up_by_the_next(desk, tmp_path):

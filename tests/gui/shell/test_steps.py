@@ -3,6 +3,37 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QToolButton
+
+
+def places(line):
+    return {step: made.geometry() for step, made in line.buttons.items()}
+
+
+def test_no_step_moves_when_one_is_done(desk):
+    desk.open_example()
+    before = places(desk.window.step_line)
+    desk.session.trust.trust_file()
+    desk.settle()
+    assert places(desk.window.step_line) == before
+    desk.do("trace")
+    desk.do("run")
+    assert places(desk.window.step_line) == before
+    assert desk.window.step_line._sentence.x() > max(place.right() for place in before.values())
+
+
+def test_before_the_first_trace_one_button_alone_stands_out(desk):
+    def outstanding():
+        window = desk.window
+        found = [*window.findChildren(QPushButton), *window.findChildren(QToolButton)]
+        return [each.text() for each in found if each.isVisible() and each.property("role") == "primary"]
+
+    desk.open_example()
+    assert [text.strip() for text in outstanding()] == ["Trust"]
+    desk.session.trust.trust_file()
+    for panel in ("graph", "shapes", "run", "results", "plan"):
+        desk.panel(panel)
+        assert outstanding() == ["Run"], panel
 
 
 def test_the_next_step_stands_out_and_a_click_takes_it(desk):

@@ -105,3 +105,14 @@ def test_number_fields_accept_what_they_show_whatever_the_language_of_the_deskto
         QTest.keyClicks(field.lineEdit(), typed)
         field.interpretText()
         assert field.value() == 2.5
+
+
+def test_a_box_whose_width_follows_its_entries_is_never_narrower_than_the_longest(qtbot):
+    box = ComboBox()
+    qtbot.addWidget(box)
+    box.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToContents)
+    box.show()
+    assert box.minimumSizeHint().width() <= box.sizeHint().width()  # Qt keeps both
+    box.addItem("as the plan says, with words that take more room")
+    longest = box.fontMetrics().horizontalAdvance(box.itemText(0))
+    assert box.minimumSizeHint().width() >= box.sizeHint().width() > longest

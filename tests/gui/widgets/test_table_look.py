@@ -35,6 +35,19 @@ def selected(table):
     return sorted(index.row() for index in table.selectionModel().selectedRows())
 
 
+def test_titles_stand_over_their_cells_in_a_window_from_right_to_left_too(qtbot, qapp, model):
+    def header():
+        table = shown(qtbot, model)
+        return table.horizontalHeader().grab().toImage()
+
+    usual = header()
+    qapp.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    try:
+        assert header() == usual
+    finally:
+        qapp.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+
+
 def test_a_click_selects_one_whole_row(qtbot, model):
     table = shown(qtbot, model)
     click(qtbot, table, 0)

@@ -376,7 +376,7 @@ class GraphPanel(Panel):
             return f"{words} …", tr("The graph appears here as soon as it is captured."), ()
         if document.file is None and document.problems:
             return tr("This file could not be opened"), document.problems[-1].what, ()
-        trace = button(tr("Trace (F5)"), self.session.jobs.trace, role="primary")
+        trace = button(tr("Trace (F5)"), self.session.jobs.trace)
         run = button(tr("Run everything (F6)"), self.session.jobs.run)
         if document.rungs:
             text = tr("The Problems panel says why; the Run panel lists what was tried.")
@@ -387,7 +387,7 @@ class GraphPanel(Panel):
             text = tr("A file of weights holds no code. Under Model, choose what these weights are of.")
             return tr("What makes the model?"), text, ()
         if _has_no_examples(document):
-            add = button(tr("Add inputs"), lambda: self.panel_wanted.emit("shapes"), role="primary")
+            add = button(tr("Add inputs"), lambda: self.panel_wanted.emit("shapes"))
             text = tr(
                 "Enter what the model takes under Inputs, one row per example; without rows, sizes are proposed from "
                 "the first layer."

@@ -105,7 +105,7 @@ class ResultsPanel(Panel):
         offer_menu(self.table, lambda _: self.menu)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
         self.show_pages("chart", box(column(self.table, self._build_foot(), gap=0, stretch=0)))
-        self._run_button = button(tr("Run (F6)"), session.jobs.run, role="primary")
+        self._run_button = button(tr("Run (F6)"), session.jobs.run)
         self._empty.say(
             tr("No results yet"),
             tr("Run builds the model for every target and measures them side by side."),

@@ -274,15 +274,13 @@ def _source_words(document: Document) -> str:
             "Batch only is on (Capture): only the batch is dynamic; other sizes are fixed as in the first example."
         )
     if inputs.tracing or inputs.caught:
-        return tr(
-            "Examples come from {source_name}. Click a verdict to cycle auto, dynamic, static.",
-            source_name=_source_name(document),
-        )
+        words = tr("Examples come from {source_name}.", source_name=_source_name(document))
+        hint = tr("Click a verdict to cycle auto, dynamic, static.")
+        return f"{words} {hint}" if document.capture else words
     if document.capture and not inputs.rows:
         return tr("The examples came with the model, or suit its first layer. Use rows instead to change them.")
-    return tr(
-        "One row per example. Sizes that differ between rows are traced as dynamic. Click a verdict to change it."
-    )
+    words = tr("One row per example. Sizes that differ between rows are traced as dynamic.")
+    return f"{words} {tr('Click a verdict to change it.')}" if document.capture else words
 
 
 _EMBEDDING = "aten.embedding.default"

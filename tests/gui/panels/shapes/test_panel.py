@@ -18,6 +18,14 @@ from ace_studio.session.document import Document
 from tests.gui.planning import trigger
 
 
+def test_a_click_on_a_verdict_is_proposed_where_there_is_one(desk):
+    desk.open_example()
+    panel = desk.panel("shapes")
+    assert panel._source.text() == "Examples come from tracing_inputs()."
+    desk.traced()
+    assert panel._source.text().endswith("Click a verdict to cycle auto, dynamic, static.")
+
+
 def test_rows_of_ones_own_start_from_what_was_traced(desk, shapes_panel):
     desk.bot.mouseClick(shapes_panel.use_rows_button, Qt.MouseButton.LeftButton)
     desk.settle()
