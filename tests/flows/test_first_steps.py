@@ -1,14 +1,21 @@
-"""From a stranger's file to a verified artifact by clicks alone, and how many it takes."""
+"""From a stranger's file to a verified artifact by clicks alone, and how many it takes.
+
+``ACE_RENEW_SCREENS=1 python -m pytest tests/flows/test_first_steps.py -k ten_minutes`` stores the pictures anew.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 import torch
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QPushButton
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 from torch import nn
 
 from ace_studio.engine.load import make_importable
@@ -18,6 +25,8 @@ from ace_studio.records.recipes.named_source import NamedSource
 from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.kept.folders import UserFolders
 from tests.engine.load.onnx_samples import write_classifier
+from tests.gui.conftest import Desk
+from tests.gui.stored_screens import SIZE, difference, grab, save
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +63,9 @@ MOST_CLICKS = 8
 LOAD_S = 90_000
 
 
+STEPS = Path(__file__).with_name("screens")
+
+
 class Hand:
     """Clicks in a window, counted."""
 
@@ -74,6 +86,18 @@ class Hand:
 
     def wait(self, condition):
         self.bot.waitUntil(condition, timeout=LOAD_S)
+
+    def wait_until_idle(self):
+        self.wait(lambda: not self.document.activity.is_working)
+
+    def copy_code(self, panel):
+        """What "Copy the code that opens it" of the panel of results copies."""
+        self.click(panel.more_button)
+        self.wait(panel.menu.isVisible)
+        place = panel.menu.actionGeometry(panel.code_action).center()
+        self.bot.mouseMove(panel.menu, place)
+        self.bot.mouseClick(panel.menu, Qt.MouseButton.LeftButton, pos=place)
+        return QApplication.clipboard().text()
 
 
 @pytest.fixture
@@ -196,3 +220,79 @@ def test_weights_alone_are_opened_with_code_that_is_looked_for(hand, folder, mon
     hand.click(origin.findChildren(QPushButton)[-1])
     hand.wait(lambda: hand.document.file is not None and hand.document.file.kind == "python")
     assert hand.document.recipe.model.weights == "apart/trained.pth"
+
+
+class Album:
+    """Pictures of the steps, compared with the stored ones. What is measured, and where files lie, is painted over."""
+
+    def __init__(self, hand):
+        studio = hand.studio
+        self._desk = Desk(studio.window, studio.session, studio.engine, hand.bot)
+        self.differences = {}
+
+    def picture(self, name, *hidden):
+        window = self._desk.window
+        self._desk.settle()
+        for theme in ("dark", "light"):
+            image, path = grab(self._desk, theme), STEPS / f"{name}-{theme}.png"
+            painter = QPainter(image)
+            for widget in (window.status_line._about, *hidden):
+                painter.fillRect(QRect(widget.mapTo(window, QPoint()), widget.size()), "grey")
+            painter.end()
+            if os.environ.get("ACE_RENEW_SCREENS"):
+                assert save(image, path)
+            words = difference(image, QImage(str(path)))
+            if words:
+                self.differences[path.name] = words
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, without a display
+def test_the_first_ten_minutes_look_as_stored_and_take_eight_clicks_at_most(hand, tmp_path, monkeypatch):
+    window, session = hand.studio.window, hand.studio.session
+    window.resize(*SIZE)
+    album = Album(hand)
+    album.picture("1-start")
+    hand.click(window.start_page.example_button)
+    hand.wait(lambda: hand.document.needs_trust)
+    place = window.workbench.panel("model")._where
+    album.picture("2-trust", place)
+    hand.step("trust")
+    hand.wait(lambda: not hand.document.needs_trust)
+    hand.wait_until_idle()
+    album.picture("3-trusted", place)
+    hand.step("trace")
+    hand.wait(lambda: hand.document.graph is not None)
+    hand.wait_until_idle()
+    album.picture("4-traced", place)
+    hand.step("plan")
+    hand.wait(window.workbench.panel("plan").isVisible)
+    album.picture("5-plan")
+
+    session.choices.set_measure(MeasureChoice(rounds=3))  # to be quick, and alike wherever it runs
+    session.choices.set_targets(["onnxruntime"])
+    hand.step("run")
+    hand.wait(lambda: hand.document.result is not None)
+    hand.wait_until_idle()
+    results = window.workbench.panel("results")
+    hand.wait(results.isVisible)
+    assert [row.is_chosen for row in results.rows] == [False, True]
+    album.picture("6-results", results)
+    hand.step("compare")
+    album.picture("7-compare", results)
+
+    saved = tmp_path / "saved.onnx"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(saved), ""))
+    hand.step("export")
+    hand.clicks += DIALOG_CLICKS - 1
+    hand.wait(saved.exists)
+    hand.wait_until_idle()
+    album.picture("8-exported", results)
+    assert hand.clicks <= MOST_CLICKS
+    assert album.differences == {}, "if this is wanted: set ACE_RENEW_SCREENS=1, run this test, and look at them"
+
+    code = hand.copy_code(results)
+    assert str(saved) in code
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -7,13 +7,21 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QBrush, QColor, QTextCursor
-from PySide6.QtWidgets import QListWidget, QListWidgetItem, QPlainTextEdit, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import (
+    QListWidget,
+    QListWidgetItem,
+    QPlainTextEdit,
+    QSizePolicy,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
 
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, ProgressBar, button, label, plain_text, quiet, tip_text
+from ace_studio.gui.widgets.small import GAP, ElidedLabel, ProgressBar, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
 from ace_studio.records.errors import visible
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
@@ -38,8 +46,11 @@ class RunPanel(Panel):
         self._log_shown: tuple[str, ...] = ()
         self._steps: tuple[StepTime, ...] = ()
         self._running_item: tuple[QTreeWidgetItem, StepTime] | None = None
-        self._phase = label("", wrap=False, strong=True)
-        self._detail = label("", "dim", wrap=False)
+        self._phase = ElidedLabel()
+        self._phase.setProperty("weight", "strong")
+        self._detail = ElidedLabel(role="dim")
+        for each in (self._phase, self._detail):  # long words must not take room from the panel beside this one
+            each.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self._elapsed = label("", "dim", wrap=False)
         self.progress = ProgressBar(tr("Progress"))
         self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
@@ -88,8 +99,7 @@ class RunPanel(Panel):
         if can_start:
             self.preview.setText(preview_words(self.session.preview()))
         self._phase.setText(self._headline(document))
-        detail = activity.detail if is_working else ""
-        self._detail.setText(detail if len(detail) < 60 else detail[:57] + "…")
+        self._detail.setText(activity.detail if is_working else "")
         if is_working:
             self.progress.show_fraction(activity.fraction)
             self._show_elapsed()

@@ -35,6 +35,19 @@ def test_esc_cancels_what_is_going_on(desk):
     assert desk.document.activity.state is EngineState.CANCELLING
 
 
+def test_long_words_about_a_job_take_no_room_from_the_panel_beside_it(desk):
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("run")
+    run, widths = desk.panel("run"), []
+    for words in ("short", "building for a target with a long name, part 12 of 345 " * 5):
+        desk.session.apply(Progress(job=desk.engine.requests[-1].job, phase=Phase.LOWER, detail=words, fraction=0.25))
+        desk.settle()
+        widths.append(run.minimumSizeHint().width())
+    assert widths[0] == widths[1]
+    assert run._detail.width() > 100
+
+
 def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):
     run = desk.traced().panel("run")
     for number in range(3000):
