@@ -145,7 +145,7 @@ class RunPanel(Panel):
             self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
         for run, stage in zip(document.runs, stage_words(document), strict=True):
             is_bad = run.status is RunStatus.FAILED
-            name = f"{run.target} {run.precision}".strip()
+            name = f"{run.target} {run.built_words}".strip()
             self._step(name, stage or _run_text(run), "bad" if is_bad else "good" if run.verified else "")
 
     def _step(self, name: str, outcome: str, mood: str) -> QTreeWidgetItem:

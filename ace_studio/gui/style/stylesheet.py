@@ -139,6 +139,7 @@ QPushButton[role="primary"]:focus {{ border: 1px solid {text}; }}
 QPushButton[role="primary"]:disabled {{ background: {raised}; color: {faded}; border-color: {border}; }}
 QPushButton[role="link"] {{ background: transparent; border: 1px solid transparent; border-radius: 5px;
   color: {accent}; text-align: left; padding: 4px 6px; }}
+QPushButton[role="link"]:disabled {{ color: {faded}; }}
 QPushButton[role="link"]:hover {{ background: {raised}; }}
 QPushButton[role="link"]:focus {{ border-color: {accent}; }}
 QFrame[role="card"] {{ background: {raised}; border: 1px solid {border}; border-radius: 6px; }}

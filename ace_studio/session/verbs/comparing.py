@@ -52,7 +52,7 @@ class ComparisonVerbs:
                 best = f"best {summary.target} {summary.precision}" if summary.target else summary.status
                 self._pin(side, Pin(name=f"{summary.title}, {best}, {when}", run_id=run_id))
             else:
-                words = f"{runs[row].target} {runs[row].precision}"
+                words = f"{runs[row].target} {runs[row].built_words}"
                 self._pin(side, Pin(name=f"{summary.title}, {words}, {when}", run_id=run_id, row=row))
 
     def pin_shown(self, side: int, *, row: int | None = None) -> None:
@@ -63,7 +63,7 @@ class ComparisonVerbs:
             if comparison is not None and row is not None and row < len(comparison.runs):
                 of = comparison.side_of(row)
                 pin, at = comparison.pins[of], row - of * comparison.run_count
-                words = f"{document.runs[row].target} {document.runs[row].precision}"
+                words = f"{document.runs[row].target} {document.runs[row].built_words}"
                 self._pin(side, pin if pin.row is not None else replace(pin, row=at, name=f"{pin.name}: {words}"))
             elif document.past is not None:
                 self.pin_run(side, document.past.id, row=row)
