@@ -15,7 +15,7 @@ from ace_studio.cli.running import recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.messages import FileInspected, InspectRequest, TraceRequest
 from ace_studio.session.kept.folders import UserFolders
-from ace_studio.session.kept.history import History
+from ace_studio.session.kept.history import MOST_LISTED, History
 from ace_studio.session.kept.trust import TrustStore, contents_of, hash_in
 
 
@@ -42,6 +42,8 @@ def history(
         console.print("  ".join(filter(None, (str(one.id), one.date, one.title, one.summary, one.output, tags))))
     if not runs:
         console.print("No runs yet.")
+    if len(runs) >= MOST_LISTED:
+        console.print(f"Only the newest {MOST_LISTED:,} are listed.")
     return ExitCode.DONE
 
 

@@ -7,8 +7,10 @@ import struct
 import threading
 from contextlib import suppress
 
+from ace_studio.records.errors import AceError, ErrorCode
+
 MAX_FRAME_BYTES = 256 * 1024 * 1024
-"""Largest frame. A graph of 50,000 ops takes about 10 MB; a larger frame than this is a mistake or an attack."""
+"""Largest frame. A graph takes 100 to 200 bytes an op (`tests/benchmarks/bench_limits.py`)."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -27,10 +29,15 @@ class Channel:
     def send(self, payload: bytes) -> None:
         """Send one frame.
 
-        Raises: ValueError if it is larger than the limit; ChannelLost if the other side is gone.
+        Raises: AceError(UNSUPPORTED) if it is larger than the limit; ChannelLost if the other side is gone.
         """
         if len(payload) > self._max_frame_bytes:
-            raise ValueError(f"a message of {len(payload)} bytes is over the limit of {self._max_frame_bytes}")
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                f"What the engine found is too large to be shown: {len(payload) / 1e6:,.1f} MB",
+                why=f"one message holds at most {self._max_frame_bytes / 1e6:,.1f} MB, a graph of about a million ops",
+                remedy="Trace a part of the model: let the entry function return one of its modules",
+            )
         with self._send_lock:
             try:
                 self._socket.sendall(_LENGTH.pack(len(payload)))

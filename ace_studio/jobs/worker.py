@@ -31,6 +31,7 @@ from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.last_words import tell_last_words
 from ace_studio.jobs.processes import kill_group
 from ace_studio.records import messages
+from ace_studio.records.errors import AceError
 
 INTERRUPT_AFTER_S = 1.0
 """Seconds until a cancelled job that reports nothing gets a KeyboardInterrupt; the parent kills later than that."""
@@ -104,7 +105,11 @@ class Worker:
         tell_last_words()
         threading.Thread(target=self._listen, name="ace-requests", daemon=True).start()
         while (request := self._requests.get()) is not None:
-            self._send(self._answer(request))
+            answer = self._answer(request)
+            try:
+                self._send(answer)
+            except AceError as error:
+                self._send(messages.JobFailed(job=request.job, problems=error.problems))
 
     def _answer(self, request: messages.AnyRequest) -> messages.AnyEvent:
         job = request.job

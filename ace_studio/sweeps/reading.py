@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,16 @@ from ace_studio.records.recipes.file import (
     read_recipe_text,
 )
 from ace_studio.records.recipes.recipe import ShapesFrom
-from ace_studio.records.sweeps import MOST_JOBS, SWEEP_FORMAT, Axis, AxisValue, AxisWord, Sweep, SweepJob
+from ace_studio.records.sweeps import (
+    MOST_COMBINATIONS,
+    MOST_JOBS,
+    SWEEP_FORMAT,
+    Axis,
+    AxisValue,
+    AxisWord,
+    Sweep,
+    SweepJob,
+)
 
 RECIPE_KEY = "recipe"
 _KEYS = ("format", "recipes", "axes", "exclude", "files")
@@ -112,6 +122,11 @@ def sweep_jobs(sweep: Sweep, folder: Path, *, name: str, text: str = "") -> tupl
     many jobs.
     """
     kinds, values = tuple(sweep.axes), tuple(sweep.axes.values())
+    count = math.prod(map(len, values), start=len(sweep.recipes))
+    if count > MOST_COMBINATIONS:  # to look at each of them would take for ever
+        why = f"at most {MOST_COMBINATIONS:,} are looked at for [[exclude]], and {MOST_JOBS:,} jobs may be left"
+        what = f"The axes of the sweep give {count:,} combinations"
+        raise AceError.of(ErrorCode.RECIPE, what, why=why, remedy="give [axes] fewer values", where=name)
     cells = [
         (recipe, dict(zip(kinds, combination, strict=True)))
         for recipe in sweep.recipes

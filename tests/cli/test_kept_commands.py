@@ -35,6 +35,16 @@ def test_a_run_is_tagged_by_its_number_and_loses_its_tags_again(user, capsys):
     assert json.loads(capsys.readouterr().out)[0]["tags"] == []
 
 
+def test_a_list_that_is_cut_says_so(user, capsys, monkeypatch):
+    result = Result(status=ResultStatus.OK, fingerprint="f", environment={})
+    History(user.history).add(result, recipe_toml="", title="net.py")
+    run_command(["history"])
+    assert "Only the newest" not in capsys.readouterr().out
+    monkeypatch.setattr("ace_studio.cli.kept_commands.MOST_LISTED", 1)
+    run_command(["history"])
+    assert "Only the newest 1 are listed." in capsys.readouterr().out
+
+
 def test_a_run_that_is_not_there_cannot_be_tagged(user, capsys):
     assert run_command(["history", "--json", "--tag", "7", "x"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["what"] == "There is no run 7 in the history"

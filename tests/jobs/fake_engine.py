@@ -93,6 +93,17 @@ def hold_lock(argument: str, reporter: Reporter) -> str:
     return ""
 
 
+def repeat(argument: str, reporter: Reporter) -> str:
+    """An answer of so many letters."""
+    return "x" * int(argument)
+
+
+def announce(argument: str, reporter: Reporter) -> str:
+    """News of so many letters, before the answer."""
+    reporter.phase(Phase.LOAD, "x" * int(argument))
+    return ""
+
+
 def flood(argument: str, reporter: Reporter) -> str:
     for number in range(int(argument)):
         print(f"line {number} " + "x" * 60)

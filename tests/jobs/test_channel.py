@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ace_studio.jobs.channel import Channel, ChannelLost
+from ace_studio.records.errors import AceError
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_a_truncated_frame_is_a_lost_channel(pair: tuple[socket.socket, socket.s
 
 
 def test_a_frame_over_the_limit_is_refused_on_both_sides(pair: tuple[socket.socket, socket.socket]) -> None:
-    with pytest.raises(ValueError, match="over the limit"):
+    with pytest.raises(AceError, match="too large to be shown"):
         Channel(pair[0], max_frame_bytes=10).send(b"x" * 11)
     Channel(pair[0]).send(b"x" * 11)
     with pytest.raises(ChannelLost, match="limit"):

@@ -17,12 +17,14 @@ from pathlib import Path
 import pytest
 
 from ace_studio.jobs.channel import Channel
+from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import (
     AnyEvent,
     CancelRequest,
     FileInspected,
     InspectRequest,
     JobCancelled,
+    JobFailed,
     Progress,
     ShutdownRequest,
     WorkerReady,
@@ -32,7 +34,7 @@ from ace_studio.records.messages import (
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="hands a descriptor to a process")
 CHILD = """
-import json, sys, threading
+import functools, json, sys, threading
 from ace_studio.jobs import worker
 from ace_studio.records.messages import Phase
 
@@ -48,6 +50,7 @@ def begin_late(self, request, reporter):
 
 
 worker.Worker._interruptible_handler = begin_late
+worker.Channel = functools.partial(worker.Channel, max_frame_bytes=100_000)
 worker.INTERRUPT_AFTER_S = config["interrupt_after_s"]
 worker.run_worker(config)
 """
@@ -104,6 +107,19 @@ def test_requests_are_answered_in_order_until_the_shutdown(start: Start) -> None
     events = [serving.receive(), serving.receive()]
     assert [event.job for event in events if isinstance(event, FileInspected)] == ["1", "2"]
     assert serving.shut_down() == 0
+
+
+@pytest.mark.parametrize("command", ["repeat", "announce"])
+def test_what_is_too_large_for_a_message_fails_with_a_remedy_and_the_next_job_runs(start: Start, command: str) -> None:
+    serving = start()
+    serving.ask("1", f"{command} 200000")
+    serving.ask("2", "environment HOME")
+    failed = serving.receive()
+    assert isinstance(failed, JobFailed)
+    assert failed.problems[0].code is ErrorCode.UNSUPPORTED
+    assert "too large to be shown: 0.2 MB" in failed.problems[0].what
+    assert "Trace a part of the model" in failed.problems[0].remedy
+    assert isinstance(serving.receive(), FileInspected)
 
 
 def test_a_cancel_arrives_while_the_job_runs(start: Start) -> None:

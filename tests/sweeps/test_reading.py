@@ -122,6 +122,8 @@ def test_too_many_jobs_and_none_are_told_before_anything_starts(folder):
         jobs_of(folder, axes={"threads": list(range(1, 103)), "goal": [number / 1000 for number in range(100)]})
     with pytest.raises(AceError, match="Every job of the sweep is excluded"):
         jobs_of(folder, axes={"threads": [1]}, exclude=[{"threads": 1}])
+    with pytest.raises(AceError, match="4,000,000 combinations"):
+        jobs_of(folder, axes={"threads": list(range(1, 2001)), "goal": [number / 2000 for number in range(2000)]})
 
 
 def test_recipes_alone_are_a_sweep_without_axes(folder):

@@ -110,6 +110,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _FIGURES = ("latency_ms", "speedup", "metric", "metric_drop", "size_bytes")
+MOST_LISTED = 1000
+"""Runs that a list shows: the newest."""
 LONGEST_QUERY_S = 30.0
 """Seconds after which a query is ended: the views of a database that somebody changed may have no end."""
 _STEPS_BETWEEN_LOOKS = 200_000
@@ -208,7 +210,7 @@ class History:
             folder=str(folder.absolute()),
         )
 
-    def list(self, *, limit: int = 1000, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
+    def list(self, *, limit: int = MOST_LISTED, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
         """The newest runs, newest first; only those of a fingerprint or with a tag if asked.
 
         Raises: AceError(NOT_FOUND) if the database cannot be read.

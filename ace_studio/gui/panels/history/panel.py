@@ -25,7 +25,7 @@ from ace_studio.gui.words.formatting import plural
 from ace_studio.records.results import REPORT_NAME
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, Part
-from ace_studio.session.kept.history import RunSummary
+from ace_studio.session.kept.history import MOST_LISTED, RunSummary
 from ace_studio.session.session import Session
 
 if TYPE_CHECKING:
@@ -162,7 +162,13 @@ class HistoryPanel(Panel):
         self._show_buttons()
 
     def _show_count(self) -> None:
-        self._count.setText(count_words(self.model, plural(self.model.total, "run")))
+        is_cut = self.model.total >= MOST_LISTED
+        self._count.setText(count_words(self.model, plural(self.model.total, "run")) + (" …" if is_cut else ""))
+        self._count.setToolTip(
+            tr("Only the newest {most} are listed; remove some to see older ones", most=f"{MOST_LISTED:,}")
+            if is_cut
+            else ""
+        )
 
     def _show_buttons(self) -> None:
         """Enable the buttons; a disabled button says why."""

@@ -113,6 +113,8 @@ def test_a_thousand_runs_stay_smooth(desk):
     panel = desk.panel("history")
     desk.settle()
     assert panel.model.total == 1000
+    assert panel._count.text().endswith("runs …")
+    assert panel._count.toolTip().startswith("Only the newest 1,000 are listed")
     desk.session.history.load_history()
     desk.settle()
     asked = []
