@@ -19,7 +19,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, button, label, offer_menu, set_role
+from ace_studio.gui.widgets.small import GAP, button, label, offer_menu, set_role, tip_text
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, plural, sentence, speedup_text
@@ -34,6 +34,8 @@ from ace_studio.session.session import Session
 
 _CELL_PADDING = 14
 """Of a cell of the table, both sides, in pixels."""
+_WORDS_PX = 160
+"""Least width of the words below the table."""
 
 
 def _best_words(result: Result) -> str:
@@ -117,6 +119,8 @@ class ResultsPanel(Panel):
         """The line below the table: the verdict and the buttons."""
         self._verdict = label("", wrap=True)
         self._why = label("", "dim")
+        for each in (self._verdict, self._why):  # a long path must not take room from the panel beside this one
+            each.setMinimumWidth(_WORDS_PX)
         self.export_button = button(tr("Export artifact…"), self.export)
         self.folder_button = button(tr("Open folder"), lambda: self.open_outside(self.session.document.output))
         self.plan_button = button(tr("Go to Plan"), lambda: self.panel_wanted.emit("plan"))
@@ -220,6 +224,7 @@ class ResultsPanel(Panel):
         exported = self._exported[1] if self._exported[0] is run and run is not None else ""
         parts = map(sentence, (error.what, error.why, error.remedy)) if error else (warnings, lost)
         self._why.setText(exported or " ".join(part for part in parts if part))
+        self._why.setToolTip(tip_text(self._why.text()))
         set_role(self._why, "good" if exported else "dim")
         self._why.setVisible(bool(self._why.text()))
         for each in (self.export_button, self.export_action, self.code_action):

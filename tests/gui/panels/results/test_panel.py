@@ -56,6 +56,18 @@ def test_an_export_says_where_it_went_until_another_run_is_selected(desk, tmp_pa
     assert "Exported" not in results._why.text()
 
 
+def test_words_that_cannot_be_broken_leave_the_panel_beside_as_wide_as_it_was(desk):
+    desk.ran().panel("plan")
+    results = desk.panel("results")
+    before = desk.panel("plan").width()
+    desk.session.view.select_run(1)
+    results._exported = desk.document.runs[1], f"Exported to /{'x' * 200}.onnx"
+    results._show_words(desk.document)
+    desk.settle()
+    assert results._why.isVisible() and results._why.toolTip() == results._exported[1]
+    assert desk.panel("plan").width() == before
+
+
 def test_at_the_usual_width_every_number_of_the_results_can_be_read(desk):
     desk.ran()
     results = desk.panel("results")
