@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LANGUAGES = {"bash", "python", "toml", "cpp"}
+LANGUAGES = {"bash", "python", "toml", "cpp", "json", "text"}
 _BLOCK = re.compile(r"^```(?P<info>[^\n]+)\n(?P<text>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 _PROGRAMS = ("ace-studio", "packaging/ace")
 

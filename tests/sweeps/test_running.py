@@ -26,12 +26,14 @@ FAKE = str(Path(__file__).with_name("fake_jobs.py"))
 
 
 PROGRAM = """
+import signal
 import sys
 from pathlib import Path
 from ace_studio.sweeps.reading import read_jobs
 from ace_studio.sweeps.running import SweepOptions, run_sweep
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so do children
     path, out, handlers = sys.argv[1:]
     print(run_sweep(read_jobs([Path(path)]), Path(out), SweepOptions(handlers=handlers, trust=True, workers=1)).status)
 """

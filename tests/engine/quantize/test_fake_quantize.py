@@ -6,6 +6,7 @@ import torch
 from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_rows, round_weight
 from ace_studio.engine.quantize.observers import ValueRange
+from ace_studio.records.processor import int8_weight_bits
 from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
 
 ROWS = torch.tensor([[100.0, -50.0, 25.0, 0.0], [1.0, -0.5, 0.25, 0.0]])
@@ -17,7 +18,7 @@ def test_a_scale_per_channel_keeps_the_digits_of_a_small_channel_and_one_scale_l
     shared = round_weight(
         ROWS, MATRIX, precision=Precision.INT8_STATIC, scheme=Scheme(weights=WeightGranularity.PER_TENSOR)
     )
-    torch.testing.assert_close(per_channel[1], ROWS[1], atol=0.5 / 127, rtol=0)
+    torch.testing.assert_close(per_channel[1], ROWS[1], atol=0.5 / (2 ** (int8_weight_bits() - 1) - 1), rtol=0)
     assert float((shared[1] - ROWS[1]).abs().max()) > 0.2
 
 
