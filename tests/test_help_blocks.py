@@ -21,7 +21,7 @@ from ace_studio.cli.app import app
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.recipes.file import parse_recipe
-from ace_studio.sweeps.reading import checked_sweep
+from ace_studio.records.sweep_file import checked_sweep
 from tests.help_blocks import LANGUAGES, Block, blocks_of, page_names
 
 DEPLOY = "resources/help/deploy.md"

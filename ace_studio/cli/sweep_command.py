@@ -12,6 +12,7 @@ from ace_studio.cli.app import JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.sweep_file import read_jobs
 from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run_sweep_file(
             f"A sweep needs {' and '.join(missing)}",
             remedy="pip install 'ace-studio[sweep]'",
         )
-    from ace_studio.sweeps.reading import read_jobs  # noqa: PLC0415 - dask takes a second that other commands save
+    # Dask takes a second that other commands save.
     from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415
 
     jobs = read_jobs(paths)
@@ -49,7 +50,7 @@ def run_sweep_file(
 
 
 def _say(event: SweepEvent, console: Console) -> None:
-    from ace_studio.sweeps.running import JobAdvanced  # noqa: PLC0415 - as above
+    from ace_studio.sweeps.running import JobAdvanced  # noqa: PLC0415 - dask, as above
 
     if isinstance(event, JobAdvanced):
         console.show_progress(Progress(phase=Phase(event.phase), detail=f"job {event.job}"))

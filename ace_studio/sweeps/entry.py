@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ace_studio.records.sweep_file import checked_sweep, read_jobs, sweep_jobs
 from ace_studio.records.sweeps import SweepReport
-from ace_studio.sweeps.reading import checked_sweep, read_jobs, sweep_jobs
 from ace_studio.sweeps.running import SweepEvent, SweepOptions, run_sweep
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from ace_studio.records.places import example_recipe
 from ace_studio.records.results import decode_result
+from ace_studio.records.sweep_file import checked_sweep, sweep_jobs
 from ace_studio.records.sweeps import RowStatus
-from ace_studio.sweeps.reading import checked_sweep, sweep_jobs
 from ace_studio.sweeps.running import SweepAdvanced, SweepOptions, run_sweep
 from tests.benchmarks.figures import Figure, conclude, median_of, spread
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.sweep_file import read_jobs
 from ace_studio.records.sweeps import RowStatus, SweepStatus
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps import cluster as cluster_module
-from ace_studio.sweeps.reading import read_jobs
 from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, run_sweep
 from tests.sweeps.fake_jobs import LOG_VARIABLE
 
@@ -29,7 +29,7 @@ PROGRAM = """
 import signal
 import sys
 from pathlib import Path
-from ace_studio.sweeps.reading import read_jobs
+from ace_studio.records.sweep_file import read_jobs
 from ace_studio.sweeps.running import SweepOptions, run_sweep
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.recipe import Objective
-from ace_studio.sweeps.reading import checked_sweep, read_jobs, sweep_jobs, word_of
+from ace_studio.records.sweep_file import checked_sweep, read_jobs, sweep_jobs, word_of
 
 RECIPE = """format = 1
 [model]
