@@ -46,6 +46,7 @@ def calibration_inputs():
 
 @pytest.fixture
 def studio(qtbot, qapp, tmp_path):
+    before = children_of_this_process()  # another test's compilers may wait there for work
     made = Studio(qapp, UserFolders.inside(tmp_path / "user"))
     qtbot.addWidget(made.window)
     made.window.resize(1280, 800)
@@ -61,7 +62,11 @@ def studio(qtbot, qapp, tmp_path):
     yield made
     made.window.close()
     made.close()
-    assert not psutil.Process().children(recursive=True)
+    assert children_of_this_process() <= before
+
+
+def children_of_this_process():
+    return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
 def start(qtbot, studio):
