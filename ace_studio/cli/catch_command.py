@@ -15,7 +15,7 @@ from ace_studio.cli.show import megabytes
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import CatchRequest, InputsCaught
 from ace_studio.records.recipes.edit import name_caught_inputs
-from ace_studio.session.recipe_paths import relative_to
+from ace_studio.records.recipes.paths import relative_to
 
 MOST_MODULES = 40
 

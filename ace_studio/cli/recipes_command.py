@@ -17,8 +17,8 @@ from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import FileInspected, InspectRequest
 from ace_studio.records.recipes.families import FAMILIES, ModelFamily
 from ace_studio.records.recipes.file import parse_recipe, text_with, write_recipe
+from ace_studio.records.recipes.paths import rebase_recipe
 from ace_studio.session.choices import prefill, with_family
-from ace_studio.session.recipe_paths import rebase_recipe
 
 
 @app.command(name="recipes")

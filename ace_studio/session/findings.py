@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import OpKind
+from ace_studio.records.recipes.paths import rebase_recipe
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.document import CaptureFailure, Document, JobKind, Selection
-from ace_studio.session.recipe_paths import rebase_recipe
 
 PROBLEM_LIMIT = 50
 CHANGED_MODEL = Problem(

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio import __version__
+from ace_studio.records.bundle import Bundle, bundle_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
 from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
@@ -31,7 +32,6 @@ from ace_studio.records.sweeps import (
     with_front,
 )
 from ace_studio.session.kept.history import History
-from ace_studio.sweeps.bundle import Bundle, bundle_of
 from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster, workers_here
 from ace_studio.sweeps.tables import write_tables
 from ace_studio.sweeps.work import Task, TaskAnswer

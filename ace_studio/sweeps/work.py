@@ -23,10 +23,10 @@ from distributed import Event, Worker, WorkerPlugin, get_worker
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
+from ace_studio.records.bundle import Bundle, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.kept.folders import UserFolders
-from ace_studio.sweeps.bundle import Bundle, unpack
 
 PROGRESS_S = 0.5
 CANCEL_POLL_S = 1.0

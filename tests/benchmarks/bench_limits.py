@@ -20,13 +20,13 @@ from unittest.mock import patch
 import msgspec
 
 from ace_studio.jobs.channel import MAX_FRAME_BYTES
+from ace_studio.records.bundle import bundle_of
 from ace_studio.records.messages import ModelCaptured, decode_event, encode_message
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.file import read_recipe
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps import cluster
-from ace_studio.sweeps.bundle import bundle_of
 from ace_studio.sweeps.work import Task
 from tests.benchmarks.bench_panels import copy_run
 from tests.gui.graph_tables import large_table

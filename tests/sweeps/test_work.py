@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import msgspec
 import psutil
 
+from ace_studio.records.bundle import Bundle, BundledFile
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.sweeps import work
-from ace_studio.sweeps.bundle import Bundle, BundledFile
 from ace_studio.sweeps.work import SweepWorker, Task, TaskAnswer, run_task, timing_lock
 
 

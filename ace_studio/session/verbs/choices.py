@@ -13,10 +13,10 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import OpKind
 from ace_studio.records.recipes.families import ModelFamily
+from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, Goal, MeasureChoice, Recipe
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session import choices
-from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.jobs import JobVerbs
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.file import parse_recipe, read_recipe_text, text_with, write_recipe
 from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.paths import rebase_recipe, relative_to, require_file
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.artifacts import export_run
 from ace_studio.session.choices import change
@@ -16,7 +17,6 @@ from ace_studio.session.document import DiskChange
 from ace_studio.session.findings import moved_to
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.kept.settings import Settings
-from ace_studio.session.recipe_paths import rebase_recipe, relative_to, require_file
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.jobs import JobVerbs
 

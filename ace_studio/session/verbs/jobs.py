@@ -14,6 +14,7 @@ from ace_studio.records import messages
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.fixes import FixReport
+from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import AdviceOrigin, ModelChoice, Recipe
 from ace_studio.records.safe_file import file_sha256, write_atomically
@@ -26,7 +27,6 @@ from ace_studio.session.job_queue import JobQueue, start_problem, with_options
 from ace_studio.session.kept.folders import new_run_folder
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore
-from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.state import SessionState
 
 RequestT = TypeVar("RequestT", bound=messages.TraceRequest)

@@ -30,8 +30,8 @@ from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
 from ace_studio.gui.words.steps import WEIGHTS_ALONE, has_random_weights
 from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
 from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.paths import relative_to
 from ace_studio.session.document import Document, Part
-from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
 
 _DATA_FILES = "Data (*.npz *.safetensors *.pt *.pth);;All files (*)"

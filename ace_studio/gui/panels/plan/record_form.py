@@ -15,10 +15,10 @@ from ace_studio.gui.panels.plan.editors import EDITORS, Editor
 from ace_studio.gui.panels.plan.field_rows import FieldRow
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.small import GAP, label, set_role, show_words
+from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.choices import table_of
 from ace_studio.session.document import Document
-from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
 
 _DATA_FILES = "Data (*.npz *.npy *.safetensors *.pt *.pth);;All files (*)"

@@ -23,12 +23,12 @@ from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, offer_menu, on_key, set_role
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import ShapesFrom
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding
 from ace_studio.session.code_names import forward_inputs
 from ace_studio.session.document import Document, Part
-from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.session import Session
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.records.recipes.paths import rebase_recipe
 from ace_studio.records.recipes.recipe import CalibrationChoice, EvaluateChoice, InputsChoice, Recipe
-from ace_studio.session.recipe_paths import rebase_recipe
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.tensors import DATA_SUFFIXES, TensorSpec, is_file_value
-from ace_studio.session.choices import change
 
 
 def require_file(path: Path) -> None:
@@ -61,14 +60,17 @@ def with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
     def moved_tensor(spec: TensorSpec) -> TensorSpec:
         return replace(spec, values=moved(spec.values)) if is_file_value(spec.values) else spec
 
-    model, inputs = recipe.model, recipe.inputs
+    model, inputs, calibration, finetune, judging = (
+        recipe.model, recipe.inputs, recipe.calibration, recipe.finetune, recipe.evaluate
+    )  # fmt: skip
     rows = tuple({name: moved_tensor(spec) for name, spec in row.items()} for row in inputs.rows)
-    moved_entry = moved_callable(model.entry)
-    recipe = change(recipe, "model", source=moved(model.source), entry=moved_entry, weights=moved(model.weights))
-    recipe = change(recipe, "inputs", tracing=moved_data(inputs.tracing), rows=rows, caught=moved(inputs.caught))
-    calibration = recipe.calibration
-    recipe = change(recipe, "calibration", inputs=moved_data(calibration.inputs), caught=moved(calibration.caught))
-    finetune = recipe.finetune
-    recipe = change(recipe, "finetune", data=moved_callable(finetune.data), loss=moved_callable(finetune.loss))
-    judging = recipe.evaluate
-    return change(recipe, "evaluate", function=moved_callable(judging.function), data=moved_data(judging.data))
+    return replace(
+        recipe,
+        model=replace(
+            model, source=moved(model.source), entry=moved_callable(model.entry), weights=moved(model.weights)
+        ),
+        inputs=replace(inputs, tracing=moved_data(inputs.tracing), rows=rows, caught=moved(inputs.caught)),
+        calibration=replace(calibration, inputs=moved_data(calibration.inputs), caught=moved(calibration.caught)),
+        finetune=replace(finetune, data=moved_callable(finetune.data), loss=moved_callable(finetune.loss)),
+        evaluate=replace(judging, function=moved_callable(judging.function), data=moved_data(judging.data)),
+    )

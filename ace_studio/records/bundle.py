@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.paths import relative_to, with_paths
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import file_sha256, write_atomically
-from ace_studio.session.recipe_paths import relative_to, with_paths
 
 WHOLE_FOLDER_BYTES = 500_000_000
 """A recipe's folder up to this size travels whole; of a larger one its Python code and what the recipe names."""

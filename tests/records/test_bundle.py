@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from ace_studio.records import bundle as bundle_module
+from ace_studio.records.bundle import bundle_of, unpack
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.recipe import EvaluateChoice, ModelChoice, Recipe
-from ace_studio.sweeps import bundle as bundle_module
-from ace_studio.sweeps.bundle import bundle_of, unpack
 
 RECIPE = Recipe(model=ModelChoice(source="model.py", weights="../weights/w.pt:state"))
 
