@@ -60,6 +60,8 @@ class ErrorCode(StrEnum):
     """A phase took longer than its limit."""
     SYSTEM = "system"
     """The machine refused: a disk that is full or read-only, or too many open files."""
+    HOST = "host"
+    """Another machine that cannot be reached, or that refused."""
     CRASH = "crash"
     """The engine process died without an answer."""
     INTERNAL = "internal"

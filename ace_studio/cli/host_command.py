@@ -1,0 +1,45 @@
+"""``engine host``: another machine for the engine, reached by ssh."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ace_studio.cli.app import JsonFlag
+from ace_studio.cli.console import Console
+from ace_studio.cli.engine_command import engine_app
+from ace_studio.jobs.hosts.check import check_host
+from ace_studio.records.errors import ExitCode
+from ace_studio.records.hosts import HostReport
+
+host_app = typer.Typer(help="The engine on another machine, by ssh.")
+engine_app.add_typer(host_app, name="host")
+
+
+@host_app.command(name="check")
+def check(
+    host: Annotated[str, typer.Argument(help="user@name, or a name of your ssh configuration.")],
+    python: Annotated[str, typer.Option(help="The interpreter there; python3 if none is named.")] = "",
+    as_json: JsonFlag = False,
+) -> int:
+    """Say what a host has for an engine, what is missing, and the line that installs it."""
+    console = Console(as_json=as_json)
+    report = check_host(host, python)
+    console.answer(report, show_host, document={"format": 1, **msgspec.to_builtins(report)})
+    console.show_problems(report.problems)
+    return report.problems[0].exit_code if report.problems else ExitCode.DONE
+
+
+def show_host(report: HostReport, console: Console) -> None:
+    """Show what a host has."""
+    console.print(f"{report.host}: Python {report.version} at {report.executable}")
+    console.print(f"{report.platform}, {report.cores} cores, {report.memory_bytes / 2**30:.1f} GiB")
+    console.print(f"{report.disk_free_bytes / 1e9:.1f} GB are free in {report.cache}")
+    console.print_table(("package", "version"), report.packages.items())
+    console.print_table(
+        ("target", "packages"), [(name, install or "installed") for name, install in report.targets.items()]
+    )
+    if not report.problems:
+        console.print(f"An engine can run there (asked in {report.seconds:.1f} s).")

@@ -1,0 +1,152 @@
+"""Asks a host what it has for an engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from ace_studio.jobs.boot import OLDEST_PYTHON
+from ace_studio.jobs.hosts.probe import MARK
+from ace_studio.jobs.hosts.ssh import (
+    CONNECT_TIMEOUT_S,
+    connection_problem,
+    no_ssh,
+    python_words,
+    ssh_command,
+    ssh_environment,
+)
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.hosts import NEEDED, HostReport
+from ace_studio.records.system_faults import system_problem
+from ace_studio.records.targets import TARGET_ROWS
+
+PROBE_FILE = Path(__file__).with_name("probe.py")
+LIMIT_S = CONNECT_TIMEOUT_S + 45.0
+LEAST_FREE_BYTES = 200_000_000
+"""Less leaves no room for a model and its artifacts."""
+
+
+def check_host(host: str, python: str = "", *, limit_s: float = LIMIT_S) -> HostReport:
+    """What a host has for an engine, and what it lacks.
+
+    Args:
+        host: ``user@name``, or a name of the ssh configuration.
+        python: Its interpreter there; empty for ``python3``.
+        limit_s: Seconds after which an answer is no longer waited for.
+
+    Raises: AceError if ssh is missing, the host cannot be reached or refuses, or has no such Python.
+    """
+    begin = time.perf_counter()
+    command = ssh_command(host, f"{python_words(python)} -")
+    try:
+        done = subprocess.run(
+            command,
+            input=PROBE_FILE.read_bytes(),
+            capture_output=True,
+            check=False,
+            timeout=limit_s,
+            env=ssh_environment(),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AceError.of(
+            ErrorCode.TIMEOUT,
+            f"{host} did not answer within {limit_s:g} s",
+            why="the connection stands, or is being made, and nothing came",
+            remedy=f"Try it by hand: ssh {host} {python_words(python)} --version",
+            where=host,
+        ) from error
+    except OSError as error:
+        raise AceError(no_ssh(error)) from error
+    said = done.stdout.decode(errors="replace")
+    line = next((line for line in said.splitlines() if line.startswith(MARK)), "")
+    if not line:
+        errors = done.stderr.decode(errors="replace")
+        raise AceError(connection_problem(host, python, done.returncode, errors or said))
+    return _report(host, python, json.loads(line.removeprefix(MARK)), time.perf_counter() - begin)
+
+
+def _report(host: str, python: str, found: dict[str, Any], seconds: float) -> HostReport:
+    refusal, packages = str(found.pop("disk_refusal")), dict(found["packages"])
+    missing = tuple(text for name, text in NEEDED.items() if not _fits(packages.get(name, ""), text))
+    called = python_words(found["executable"] or python)
+    install = f"{called} -m pip install {' '.join(map(_quoted, missing))}" if missing else ""
+    targets = {
+        row.name: f"{called} -m {row.install}"
+        if row.install.startswith("pip ") and any(name not in packages for name in row.packages)
+        else ""
+        for row in TARGET_ROWS.values()
+        if row.packages
+    }
+    report = HostReport(
+        host=host, python=python, **found, missing=missing, install=install, targets=targets, seconds=seconds
+    )
+    return HostReport(**{**_fields(report), "problems": tuple(_problems(report, refusal))})
+
+
+def _fields(report: HostReport) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in report.__struct_fields__}
+
+
+def _problems(report: HostReport, refusal: str) -> list[Problem]:
+    found = []
+    if _numbers(report.version) < OLDEST_PYTHON:
+        found.append(
+            Problem(
+                code=ErrorCode.NOT_INSTALLED,
+                what=f"The Python on {report.host} is too old: {report.version}",
+                why=f"an engine needs Python {'.'.join(map(str, OLDEST_PYTHON))} or newer",
+                remedy='Name another one: --python, or [engine] python = "..."',
+                where=report.executable,
+            )
+        )
+    elif report.missing:
+        found.append(
+            Problem(
+                code=ErrorCode.NOT_INSTALLED,
+                what=f"The Python on {report.host} lacks what an engine needs",
+                why=f"missing or of another version: {', '.join(report.missing)}",
+                remedy=f"Install it there: {report.install}",
+                where=report.executable,
+            )
+        )
+    if refusal:
+        fault = system_problem(OSError(refusal))
+        what = f"No file can be written on {report.host}"
+        found.append(
+            Problem(
+                code=ErrorCode.SYSTEM,
+                what=f"{what}: {fault.what[0].lower()}{fault.what[1:]}" if fault else what,
+                why=refusal,
+                remedy="Make room there, or set XDG_CACHE_HOME there to a folder with room",
+                where=f"{report.host}:{report.cache}",
+            )
+        )
+    elif report.disk_free_bytes < LEAST_FREE_BYTES:
+        found.append(
+            Problem(
+                code=ErrorCode.SYSTEM,
+                what=f"The disk of {report.host} is nearly full",
+                why=f"{report.disk_free_bytes / 1e6:.0f} MB are free, and {LEAST_FREE_BYTES / 1e6:.0f} MB are needed",
+                remedy="Make room there, or set XDG_CACHE_HOME there to a folder with room",
+                where=f"{report.host}:{report.cache}",
+            )
+        )
+    return found
+
+
+def _fits(version: str, requirement: str) -> bool:
+    """Whether a version lies in ``name>=LOW,<HIGH``."""
+    low, high = re.findall(r"[\d.]+", requirement[re.search(r"[<>]", requirement).start() :])  # type: ignore[union-attr]
+    return bool(version) and _numbers(low) <= _numbers(version) < _numbers(high)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.match(r"[\d.]*\d", version)[0].split("."))  # type: ignore[index]
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'"

@@ -1,0 +1,134 @@
+"""The system's ssh: its command, and what its failures mean.
+
+Keys, known hosts, jump hosts and names are OpenSSH's own affair, as its configuration has them. It is never given a
+password and never asks for one: who has a key with a passphrase uses ssh-agent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+from ace_studio.jobs.launch import LaunchOptions, clean_environment
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.hosts import HOST_WORD
+
+SSH_VARIABLE = "ACE_STUDIO_SSH"
+"""Environment variable: another command than ``ssh``, with options of its own."""
+CONNECT_TIMEOUT_S = 15
+OPTIONS = (
+    "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}", "-o", "ServerAliveInterval=10",
+    "-o", "ServerAliveCountMax=3", "-o", "ClearAllForwardings=yes",
+)  # fmt: skip
+DEFAULT_PYTHON = "python3"
+
+
+def ssh_command(host: str, words: str) -> list[str]:
+    """The command that runs ``words`` in the shell of a host.
+
+    Raises: AceError(USAGE) if the host is no name.
+    """
+    if not HOST_WORD.fullmatch(host):
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"'{host}' is not the name of a host",
+            why="it is written name, user@name, or as your ssh configuration calls it",
+            remedy="Write for example user@box; a port and a key belong in ~/.ssh/config",
+        )
+    program = shlex.split(os.environ.get(SSH_VARIABLE, "")) or ["ssh"]
+    return [*program, *OPTIONS, "--", host, words]
+
+
+def ssh_environment() -> dict[str, str]:
+    """The environment for ssh: a frozen window's own libraries do not fit the system's programs."""
+    return clean_environment(LaunchOptions(interpreter="ssh"), os.environ)
+
+
+def python_words(python: str) -> str:
+    """How the shell of a host calls a Python; ``~/`` is the home there."""
+    python = python or DEFAULT_PYTHON
+    if python.startswith("~/"):
+        return '"$HOME"/' + shlex.quote(python[2:])
+    return shlex.quote(python)
+
+
+def no_ssh(error: OSError) -> Problem:
+    """The problem if ssh itself cannot be started."""
+    program = (shlex.split(os.environ.get(SSH_VARIABLE, "")) or ["ssh"])[0]
+    return Problem(
+        code=ErrorCode.NOT_INSTALLED,
+        what="There is no ssh on this machine",
+        why=f"{program}: {error.strerror or error}",
+        remedy="Install OpenSSH's client (Debian: apt-get install openssh-client; Windows: Optional features)",
+        where=program,
+    )
+
+
+_CAUSES = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key for .* has changed",
+        "The key of {host} is not the one that is known",
+        "Find out why: a new installation, or somebody in between. Then: ssh-keygen -R {name}, and ssh {host} once",
+    ),
+    (
+        r"Host key verification failed|No \S+ host key is known",
+        "The key of {host} is not known yet",
+        "Connect once in a terminal and compare the fingerprint: ssh {host}",
+    ),
+    (
+        r"Permission denied|Too many authentication failures|no mutual signature|Load key .*(passphrase|permissions)",
+        "{host} refused the key",
+        "Put your public key there (ssh-copy-id {host}), and a key with a passphrase into ssh-agent (ssh-add)",
+    ),
+    (
+        r"Could not resolve hostname|Name or service not known",
+        "There is no host named {name}",
+        "Check the name; short names are defined in ~/.ssh/config",
+    ),
+    (
+        r"timed out|No route to host|Network is unreachable|Connection refused",
+        "{host} cannot be reached",
+        "Check that it is on, that its SSH server runs and that the network lets you there: ssh {host}",
+    ),
+    (
+        r"Connection (closed|reset)|Broken pipe|not responding|kex_exchange",
+        "The connection to {host} was cut",
+        "Check the network, and try again",
+    ),
+)  # fmt: skip
+"""What OpenSSH says, what that means, and what to do."""
+_NO_PYTHON = re.compile(r"not found|No such file or directory|Permission denied|not recognized", re.IGNORECASE)
+
+
+def connection_problem(host: str, python: str, exit_code: int, said: str) -> Problem:
+    """Why a command on a host failed, from the exit code of ssh (255 is its own) and from what it printed to stderr."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    last = next((line for line in reversed(lines) if not line.startswith("debug")), "ssh printed nothing")
+    name = host.rpartition("@")[2]
+    if exit_code in (126, 127):
+        called = python or DEFAULT_PYTHON
+        why = next((line for line in lines if _NO_PYTHON.search(line)), last)
+        remedy = 'Install Python 3.11 or newer there, or name it: --python, or [engine] python = "..."'
+        return Problem(
+            code=ErrorCode.NOT_INSTALLED,
+            what=f"{host} has no {called}",
+            why=why,
+            remedy=remedy,
+            where=host,
+            details=said,
+        )
+    if exit_code == 255:
+        for pattern, *texts in _CAUSES:
+            if re.search(pattern, said, re.IGNORECASE):
+                why = next((line for line in lines if re.search(pattern, line, re.IGNORECASE)), last)
+                what, remedy = (text.format(host=host, name=name) for text in texts)
+                return Problem(code=ErrorCode.HOST, what=what, why=why, remedy=remedy, where=host, details=said)
+    return Problem(
+        code=ErrorCode.HOST,
+        what=f"The command on {host} failed",
+        why=f"{last} (exit code {exit_code})",
+        remedy=f"Try it by hand: ssh {host} {python_words(python)} --version",
+        where=host,
+        details=said,
+    )
