@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,7 @@ from ace_studio.cli.console import Console
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus
-
-if TYPE_CHECKING:
-    from ace_studio.sweeps.running import SweepEvent
+from ace_studio.records.sweeps import JobAdvanced, RowStatus, SweepEvent, SweepReport, SweepRow, SweepStatus
 
 
 @app.command(name="sweep")
@@ -50,8 +47,6 @@ def run_sweep_file(
 
 
 def _say(event: SweepEvent, console: Console) -> None:
-    from ace_studio.sweeps.running import JobAdvanced  # noqa: PLC0415 - dask, as above
-
     if isinstance(event, JobAdvanced):
         console.show_progress(Progress(phase=Phase(event.phase), detail=f"job {event.job}"))
         return

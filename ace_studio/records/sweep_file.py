@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from ace_studio.records.recipes.file import (
     read_recipe_text,
 )
 from ace_studio.records.recipes.recipe import ShapesFrom
+from ace_studio.records.recipes.toml_values import pair_text, value_text
 from ace_studio.records.sweeps import (
     MOST_COMBINATIONS,
     MOST_JOBS,
@@ -34,6 +36,7 @@ from ace_studio.records.sweeps import (
 
 RECIPE_KEY = "recipe"
 _KEYS = ("format", "recipes", "axes", "exclude", "files")
+_NO_TEXTS: Mapping[str, str] = {}
 
 
 def read_jobs(paths: Sequence[Path]) -> tuple[SweepJob, ...]:
@@ -115,11 +118,14 @@ def word_of(value: AxisValue) -> AxisWord:
     return value if isinstance(value, str | int | float) else msgspec.json.encode(value).decode()
 
 
-def sweep_jobs(sweep: Sweep, folder: Path, *, name: str, text: str = "") -> tuple[SweepJob, ...]:
-    """The jobs: for every recipe, every combination of the axes that is not excluded.
+Cell = tuple[str, dict[Axis, AxisValue]]
+"""A recipe, with one value of every axis."""
 
-    Raises: AceError(RECIPE) with every recipe that is wrong, alone or with values of the axes, or where there are too
-    many jobs.
+
+def sweep_cells(sweep: Sweep, *, name: str) -> list[Cell]:
+    """Every combination of recipes and axes that is not excluded.
+
+    Raises: AceError(RECIPE) if they are none or too many.
     """
     kinds, values = tuple(sweep.axes), tuple(sweep.axes.values())
     count = math.prod(map(len, values), start=len(sweep.recipes))
@@ -137,7 +143,21 @@ def sweep_jobs(sweep: Sweep, folder: Path, *, name: str, text: str = "") -> tupl
         what = f"The sweep has {len(cells):,} jobs" if cells else "Every job of the sweep is excluded"
         why = f"at most {MOST_JOBS:,} fit one table" if cells else "[[exclude]] leaves nothing"
         raise AceError.of(ErrorCode.RECIPE, what, why=why, remedy="change [axes] or [[exclude]]", where=name)
-    documents = _checked_documents(sweep, folder, name=name, text=text)
+    return cells
+
+
+def sweep_jobs(
+    sweep: Sweep, folder: Path, *, name: str, text: str = "", texts: Mapping[str, str] = _NO_TEXTS
+) -> tuple[SweepJob, ...]:
+    """The jobs: for every recipe, every combination of the axes that is not excluded.
+
+    ``texts``: recipe -> its text, where that is not what is in its file.
+
+    Raises: AceError(RECIPE) with every recipe that is wrong, alone or with values of the axes, or where there are too
+    many jobs.
+    """
+    cells = sweep_cells(sweep, name=name)
+    documents = checked_documents(sweep, folder, name=name, text=text, texts=texts)
     problems: dict[Problem, None] = {}
     jobs = []
     for at, (recipe, axes) in enumerate(cells):
@@ -162,13 +182,15 @@ def sweep_jobs(sweep: Sweep, folder: Path, *, name: str, text: str = "") -> tupl
     return tuple(jobs)
 
 
-def _checked_documents(sweep: Sweep, folder: Path, *, name: str, text: str) -> dict[str, dict[str, Any]]:
+def checked_documents(
+    sweep: Sweep, folder: Path, *, name: str, text: str = "", texts: Mapping[str, str] = _NO_TEXTS
+) -> dict[str, dict[str, Any]]:
     """The document of each recipe. Raises: AceError if one is wrong, or a value of an axis does not fit it."""
     documents: dict[str, dict[str, Any]] = {}
     problems, faults = list[Problem](), list[Fault]()
     for recipe in sweep.recipes:
         try:
-            recipe_text = read_recipe_text(folder / recipe)
+            recipe_text = texts[recipe] if recipe in texts else read_recipe_text(folder / recipe)
             documents[recipe] = parse_toml(recipe_text, recipe)
             checked_recipe(documents[recipe], name=recipe, text=recipe_text)
         except AceError as error:
@@ -250,3 +272,58 @@ _SETTERS = {
     Axis.THREADS: _set_threads,
     Axis.DEVICE: _set_device,
 }
+
+
+def sweep_text(sweep: Sweep) -> str:
+    """The file of a sweep."""
+    lines = [f"format = {SWEEP_FORMAT}", pair_text("recipes", sweep.recipes)]
+    lines += [pair_text("files", sweep.files)] if sweep.files else []
+    lines += ["", "[axes]", *(pair_text(str(axis), values) for axis, values in sweep.axes.items())]
+    for one in sweep.exclude:
+        lines += ["", "[[exclude]]", *(pair_text(key, value) for key, value in one.items())]
+    return "\n".join(lines) + "\n"
+
+
+def axis_text(values: Sequence[AxisValue]) -> str:
+    """The values of an axis on one line, as `axis_values` reads them: words without quotes where that is clear."""
+    return ", ".join(
+        value if isinstance(value, str) and axis_values(value) == (value,) else value_text(value) for value in values
+    )
+
+
+def axis_values(text: str) -> tuple[AxisValue, ...]:
+    """The values that are written in a field: TOML between commas; what is no TOML is a word.
+
+    Raises: AceError(RECIPE) if a bracket or a quote is not closed.
+    """
+    return tuple(_axis_value(piece) for piece in _pieces(text))
+
+
+def _axis_value(piece: str) -> AxisValue:
+    try:
+        found: AxisValue = tomllib.loads(f"v = {piece}")["v"]
+    except tomllib.TOMLDecodeError:
+        return piece
+    is_value = isinstance(found, str | int | float | dict | list) and not isinstance(found, bool)
+    return found if is_value else piece
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The parts between commas that are in no brackets and in no quotes."""
+    piece, depth, quote = "", 0, ""
+    for letter in text:
+        if letter == "," and not depth and not quote:
+            if piece.strip():
+                yield piece.strip()
+            piece = ""
+            continue
+        piece += letter
+        if quote or letter in "\"'":
+            quote = "" if letter == quote else quote or letter
+        else:
+            depth += (letter in "[{") - (letter in "]}")
+    if depth or quote:
+        what = f"{text.strip()} is not closed"
+        raise AceError.of(ErrorCode.RECIPE, what, remedy=f"close {quote or 'the bracket'}")
+    if piece.strip():
+        yield piece.strip()

@@ -150,6 +150,58 @@ class SweepReport(msgspec.Struct, frozen=True, kw_only=True):
     """ACE Studio, Python and Dask where the sweep was started."""
 
 
+class JobAdvanced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """How far a running job is."""
+
+    job: str
+    phase: str
+    detail: str = ""
+    fraction: float | None = None
+
+
+class SweepAdvanced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A row came, or the sweep began."""
+
+    row: SweepRow | None
+    done: int
+    total: int
+    workers: int
+    remaining_s: float | None = None
+    """Estimate from the median of the jobs so far; None before the first ended."""
+    kept: tuple[SweepRow, ...] = ()
+    """When the sweep begins: the rows that an earlier call left."""
+
+
+SweepEvent = JobAdvanced | SweepAdvanced
+
+
+class SweepEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The last word of a sweep in a process of its own."""
+
+    report: SweepReport | None = None
+    """None if it could not begin, or its process died."""
+    problems: tuple[Problem, ...] = ()
+
+
+class SweepOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep in a process of its own is to do."""
+
+    sweep: Sweep
+    folder: str
+    """What the paths of the recipes are relative to."""
+    texts: dict[str, str] = {}
+    """Recipe -> its text, where that is not what is in its file."""
+    out: str
+    scheduler: str = ""
+    workers: int = 0
+    interpreter: str = ""
+    """Python of the engine; empty: the one that runs the sweep."""
+    trusted_sha256: tuple[str, ...] = ()
+    """Contents that may run."""
+    handlers: str = ""
+    """Serves the requests instead of the engine, as in `WorkerClient`."""
+
+
 def row_of(job: SweepJob, result: Result) -> SweepRow:
     """The row of a job with a result, without the facts of where it ran."""
     chosen = result.runs[result.chosen] if result.chosen is not None else None

@@ -23,6 +23,7 @@ from ace_studio.records.tensors import TensorSpec
 from ace_studio.records.values import OpValues
 from ace_studio.session.comparison.sides import Pin, PinnedPair
 from ace_studio.session.kept.history import RunSummary
+from ace_studio.session.sweep_state import SweepState
 
 
 class Part(StrEnum):
@@ -54,6 +55,8 @@ class Part(StrEnum):
     """Past runs."""
     ENVIRONMENT = "environment"
     """The engine's interpreter: versions, devices, targets."""
+    SWEEP = "sweep"
+    """The sweep: what it is to do, how far it is, and its rows."""
     SETTINGS = "settings"
     """Recent files and everything kept in the settings."""
 
@@ -296,6 +299,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """A beside B, which all panels show, read-only; None for the present choices and findings."""
     recent_files: tuple[str, ...] = ()
     """Newest first."""
+    sweep: SweepState = SweepState()
 
     @property
     def saving_folder(self) -> str:
@@ -357,6 +361,7 @@ _FIELDS = {
     Part.SELECTION: "selection",
     Part.PROBLEMS: "problems warned",
     Part.LOG: "log",
+    Part.SWEEP: "sweep",
     Part.ENVIRONMENT: "environment",
     Part.SETTINGS: "recent_files",
 }

@@ -31,6 +31,7 @@ from ace_studio.session.verbs.files import FileVerbs
 from ace_studio.session.verbs.history import HistoryVerbs
 from ace_studio.session.verbs.jobs import JobVerbs
 from ace_studio.session.verbs.plan import PlanVerbs
+from ace_studio.session.verbs.sweep import SweepLink, SweepVerbs
 from ace_studio.session.verbs.trust import TrustVerbs
 from ace_studio.session.verbs.view import ViewVerbs
 
@@ -58,6 +59,7 @@ class Session:
         *,
         folders: UserFolders,
         settings: Settings | None = None,
+        sweeps: SweepLink | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """The engine is expected to be starting already: its WorkerReady is awaited.
@@ -66,6 +68,7 @@ class Session:
             engine: where requests go.
             folders: where the user's settings, trust, history and runs are.
             settings: those of the window, if it has them already.
+            sweeps: where sweeps go; None where none can be started.
             clock: seconds that only grow.
         """
         self.settings = settings or Settings(folders.settings)
@@ -89,6 +92,7 @@ class Session:
         self.choices = ChoiceVerbs(state, self.jobs)
         self.plan = PlanVerbs(state)
         self.view = ViewVerbs(state)
+        self.sweep = SweepVerbs(state, self.history, self._trust, self.settings, sweeps)
 
     @property
     def document(self) -> Document:

@@ -17,7 +17,7 @@ from ace_studio.session.kept.undo import UndoStack
 
 Listener = Callable[[Document, frozenset[Part]], None]
 
-ABOUT_THE_WINDOW = ("activity", "log", "environment", "history", "history_waits", "pins", "recent_files")
+ABOUT_THE_WINDOW = ("activity", "log", "environment", "history", "history_waits", "pins", "recent_files", "sweep")
 """Fields of the document that do not depend on what is open."""
 
 

@@ -7,7 +7,6 @@ such as what a job is and what it leaves, is in `sweeps.work` and `sweeps.runnin
 from __future__ import annotations
 
 import importlib.util
-import os
 import queue
 import tempfile
 import time
@@ -17,15 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import psutil
 from distributed import Client, Event, Future, KilledWorker, LocalCluster
 from distributed.comm import CommClosedError
 
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.sweeps.work import SweepWorker, run_task
 
-BYTES_PER_JOB = 3_000_000_000
-"""Estimate of what one job of a small model takes at most: torch, the runtimes, and the processes that verify."""
 CONNECT_S = 10.0
 RECONNECT_S = 60.0
 """For so long the scheduler is looked for after its connection was lost."""
@@ -34,16 +30,6 @@ GPU, TIMING = "GPU", "timing"
 
 Told = Mapping[str, Any]
 """Progress of one job, as `sweeps.work` sends it."""
-
-
-def workers_here(threads: Sequence[int | str]) -> list[list[int]]:
-    """The cores of each worker of a local cluster: as many as the jobs' threads, each core once, as memory allows."""
-    process = psutil.Process()
-    cores = process.cpu_affinity() if hasattr(process, "cpu_affinity") else list(range(os.cpu_count() or 1))
-    each = len(cores) if "all" in threads else min(max((int(one) for one in threads), default=1), len(cores))
-    count = max(1, min(len(cores) // each, psutil.virtual_memory().available // BYTES_PER_JOB))
-    share = len(cores) // count
-    return [cores[at * share : (at + 1) * share] for at in range(count)]
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ace_studio.records.sweep_file import checked_sweep, read_jobs, sweep_jobs
-from ace_studio.records.sweeps import SweepReport
-from ace_studio.sweeps.running import SweepEvent, SweepOptions, run_sweep
+from ace_studio.records.sweeps import SweepEvent, SweepReport
+from ace_studio.sweeps.running import SweepOptions, run_sweep
 
 
 def sweep(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from ace_studio.records.errors import visible
 from ace_studio.records.report_page import page_environment
 from ace_studio.records.sweeps import Axis, RowStatus, SweepReport, SweepRow
+from ace_studio.sweeps.heat import heat_maps
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 360, 70, 46
 _INK, _FAINT, _FRONT, _OTHER = "#1f2933", "#616e7c", "#0b7285", "#9aa5b1"
@@ -25,30 +26,12 @@ class Plot:
     svg: str
 
 
-@dataclass(frozen=True)
-class HeatCell:
-    """The fastest row of one batch and shape."""
-
-    row: SweepRow
-    colour: str
-    ink: str
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """Latency by batch and shape, of one recipe on one machine."""
-
-    title: str
-    shapes: list[str]
-    rows: list[tuple[int, list[HeatCell | None]]]
-
-
 def report_html(report: SweepReport) -> str:
     """The report of a sweep, as text."""
     axes = list(dict.fromkeys(axis for row in report.rows for axis in row.axes))
     counts = Counter(str(row.status) for row in report.rows)
     measured = [row for row in report.rows if row.status is RowStatus.DONE and row.latency_ms is not None]
-    plots, maps = list(_plots(measured)), list(_heat_maps(measured))
+    plots, maps = list(_plots(measured)), heat_maps(measured)
     template = page_environment(Path(__file__).parent).get_template("sweep.html.j2")
     return template.render(report=report, axes=axes, counts=counts, plots=plots, maps=maps)
 
@@ -111,45 +94,3 @@ def _scatter(points: Sequence[tuple[SweepRow, float]], name: str) -> str:
 
 def _words(x: float, y: float, words: str, *, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="{_INK}" text-anchor="{anchor}">{escape(visible(words))}</text>'
-
-
-def _heat_maps(rows: Sequence[SweepRow]) -> Iterator[HeatMap]:
-    """One map per machine and recipe whose rows differ in batch or shape; a cell is its fastest row."""
-    groups: dict[tuple[str, str], dict[tuple[int, str], SweepRow]] = {}
-    for row in rows:
-        place = batch_and_shape(str(row.axes.get(Axis.SHAPE, "")))
-        if place is None or row.goal_met is False:
-            continue
-        cells = groups.setdefault((row.host, row.recipe), {})
-        if place not in cells or (row.latency_ms or math.inf) < (cells[place].latency_ms or math.inf):
-            cells[place] = row
-    for (host, recipe), cells in groups.items():
-        if len(cells) > 1:
-            yield _heat_map(f"{recipe} on {host}", cells)
-
-
-def _heat_map(title: str, cells: Mapping[tuple[int, str], SweepRow]) -> HeatMap:
-    """The darker a cell, the more time one sample takes."""
-    batches, shapes = sorted({batch for batch, _ in cells}), sorted({shape for _, shape in cells}, key=_sizes)
-    each = {place: (row.latency_ms or 0.0) / place[0] for place, row in cells.items()}
-    least, span = min(each.values()), max(each.values()) - min(each.values())
-
-    def cell(place: tuple[int, str]) -> HeatCell | None:
-        if place not in cells:
-            return None
-        share = (each[place] - least) / span if span > 0 else 0.0
-        ink = "#ffffff" if share > 0.6 else _INK
-        return HeatCell(cells[place], f"hsl(190, 60%, {92 - 60 * share:.0f}%)", ink)
-
-    return HeatMap(title, shapes, [(batch, [cell((batch, shape)) for shape in shapes]) for batch in batches])
-
-
-def _sizes(shape: str) -> list[int]:
-    return [int(size) for size in shape.split("x") if size.isdecimal()]
-
-
-def batch_and_shape(word: str) -> tuple[int, str] | None:
-    """``(8, "3x32x32")`` for ``x=8x3x32x32``: the first size of the first input, and the others; None without one."""
-    first = word.strip('[]"').split('"')[0]
-    batch, _, rest = first.partition("=")[2].partition(":")[0].partition("x")
-    return (int(batch), rest) if batch.isdecimal() and int(batch) > 0 else None

@@ -17,13 +17,17 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio import __version__
+from ace_studio.jobs.cores import workers_here
 from ace_studio.records.bundle import Bundle, bundle_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
 from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
 from ace_studio.records.sweeps import (
     SWEEP_NAME,
+    JobAdvanced,
     RowStatus,
+    SweepAdvanced,
+    SweepEvent,
     SweepJob,
     SweepReport,
     SweepRow,
@@ -32,7 +36,7 @@ from ace_studio.records.sweeps import (
     with_front,
 )
 from ace_studio.session.kept.history import History
-from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster, workers_here
+from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster
 from ace_studio.sweeps.tables import write_tables
 from ace_studio.sweeps.work import Task, TaskAnswer
 
@@ -40,29 +44,6 @@ JOBS_FOLDER = "jobs"
 _ROW_NAME = "row.json"
 _WRITE_S = 2.0
 """Seconds between two writes of the whole table; each row is written at once."""
-
-
-class JobAdvanced(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a running job is."""
-
-    job: str
-    phase: str
-    detail: str = ""
-    fraction: float | None = None
-
-
-class SweepAdvanced(msgspec.Struct, frozen=True, kw_only=True):
-    """A row came, or the sweep began."""
-
-    row: SweepRow | None
-    done: int
-    total: int
-    workers: int
-    remaining_s: float | None = None
-    """Estimate from the median of the jobs so far; None before the first ended."""
-
-
-SweepEvent = JobAdvanced | SweepAdvanced
 
 
 @dataclass(kw_only=True)
@@ -73,6 +54,10 @@ class SweepOptions:
     """Address of a Dask scheduler; empty: a cluster of this machine for as long as the sweep runs."""
     trust: bool = False
     """Whether the code of the jobs' files may run, here and where they are sent."""
+    trusted_sha256: tuple[str, ...] = ()
+    """Contents that may run without that."""
+    interpreter: str = ""
+    """Python of the engine on this machine; empty: the one that runs this."""
     workers: int = 0
     """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
     handlers: str = ""
@@ -161,7 +146,7 @@ class _Running:
 
     def _follow(self, connection: Connection) -> None:
         self._workers = max(1, len(connection.workers))
-        self._tell(None)
+        self._tell(None, kept=tuple(row for row in self._rows.values() if row.status is RowStatus.DONE))
         has_timing, has_gpu = connection.has_resource(TIMING), connection.has_resource(GPU)
         for job in self._waiting:
             resources = {TIMING: 1.0} if has_timing else {}
@@ -186,9 +171,14 @@ class _Running:
     def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, Path]]:
         """The task of a job, and the files that are sent with it: none to a cluster of this machine."""
         one, (bundle, sources) = self._jobs[job], self._bundles[job]
-        task = Task(job=job, topic=topic, recipe=one.recipe, trust=self._options.trust, handlers=self._options.handlers)
-        if not self._options.scheduler:
-            task = replace(task, folder=one.folder, output=str(self._folder(job).absolute()))
+        options = self._options
+        task = Task(
+            job=job, topic=topic, recipe=one.recipe, trust=options.trust, trusted_sha256=options.trusted_sha256,
+            handlers=options.handlers,
+        )  # fmt: skip
+        if not options.scheduler:
+            output = str(self._folder(job).absolute())
+            task = replace(task, folder=one.folder, output=output, interpreter=options.interpreter)
             return msgspec.msgpack.encode(task), {}
         return msgspec.msgpack.encode(replace(task, recipe=bundle.recipe, bundle=bundle)), sources
 
@@ -243,7 +233,7 @@ class _Running:
             self._write()
         self._tell(row)
 
-    def _tell(self, row: SweepRow | None) -> None:
+    def _tell(self, row: SweepRow | None, kept: tuple[SweepRow, ...] = ()) -> None:
         left = sum(one.status is RowStatus.WAITING for one in self._rows.values())
         took = [one.seconds for one in self._rows.values() if one.seconds]
         remaining = statistics.median(took) * left / self._workers if took else None
@@ -254,6 +244,7 @@ class _Running:
                 total=len(self._rows),
                 workers=self._workers,
                 remaining_s=remaining,
+                kept=kept,
             )
         )
 

@@ -26,6 +26,7 @@ from ace_studio.records import messages
 from ace_studio.records.bundle import Bundle, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.sweeps import JobAdvanced
 from ace_studio.session.kept.folders import UserFolders
 
 PROGRESS_S = 0.5
@@ -46,6 +47,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Folder for what the job writes on this machine; empty: it is sent back."""
     bundle: Bundle | None = None
     trust: bool = False
+    trusted_sha256: tuple[str, ...] = ()
+    """Contents that may run without that."""
+    interpreter: str = ""
+    """Python of the engine; empty: the one that runs the worker."""
     handlers: str = ""
     """Serves the requests instead of the engine, as in `WorkerClient`."""
 
@@ -88,17 +93,18 @@ class _Engine:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._client: WorkerClient | None = None
-        self._handlers = ""
+        self._made_with = ("", "")
 
     def run(
-        self, request: messages.RunRequest, handlers: str, *, is_cancelled: Callable[[], bool]
+        self, request: messages.RunRequest, task: Task, *, is_cancelled: Callable[[], bool]
     ) -> Iterator[messages.AnyEvent]:
         """The events of a request; ``is_cancelled`` is asked once a second, in another thread."""
         ended = threading.Event()
+        wanted = task.interpreter, task.handlers
         with self._lock:
-            if self._client is None or self._handlers != handlers:
+            if self._client is None or self._made_with != wanted:
                 self._close()
-                self._client, self._handlers = WorkerClient(handlers=handlers), handlers
+                self._client, self._made_with = WorkerClient(task.interpreter, handlers=task.handlers), wanted
             client = self._client
 
             def watch() -> None:
@@ -156,23 +162,23 @@ def run_task(packed: bytes, contents: Mapping[str, bytes] | None = None) -> byte
 
 def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> TaskAnswer:
     folder, output = Path(task.folder), Path(task.output)
-    trusted: tuple[str, ...] = ()
+    trusted = set(task.trusted_sha256)
     if task.bundle is not None:
         root = Path(temporary.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-job-")))
         folder = unpack(task.bundle, contents, UserFolders.of_user().state / "sweep-files", root / "files")
-        trusted = tuple(file.sha256 for file in task.bundle.files)
+        trusted |= {file.sha256 for file in task.bundle.files} if task.trust else set()
         output = root / "output"
     request = messages.RunRequest(
         job=task.job,
         recipe=task.recipe,
         folder=str(folder),
         trust_all=task.trust and task.bundle is None,
-        trusted_sha256=trusted if task.trust else (),
+        trusted_sha256=tuple(trusted),
         output=str(output),
         timing_lock=str(timing_lock()),
     )
     follower = _Follower(task)
-    for event in _engine.run(request, task.handlers, is_cancelled=follower.is_cancelled):
+    for event in _engine.run(request, task, is_cancelled=follower.is_cancelled):
         follower.take(event)
     files = {} if task.bundle is None else _files_in(output)
     return TaskAnswer(
@@ -222,13 +228,8 @@ class _Follower:
         now_s = time.monotonic()
         if now_s - self._sent_s >= PROGRESS_S:
             self._sent_s = now_s
-            told = {
-                "job": self._task.job,
-                "phase": str(event.phase),
-                "detail": event.detail,
-                "fraction": event.fraction,
-            }
-            self._worker.log_event(self._task.topic, told)
+            told = JobAdvanced(job=self._task.job, phase=str(event.phase), detail=event.detail, fraction=event.fraction)
+            self._worker.log_event(self._task.topic, msgspec.to_builtins(told))
 
     def is_cancelled(self) -> bool:
         """Whether the sweep was; any thread may ask."""

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus
-from ace_studio.sweeps.report import batch_and_shape, report_html
+from ace_studio.sweeps.report import report_html
 
 FIGURES = {"status": RowStatus.DONE, "host": "box", "target": "eager", "precision": "fp32", "size_bytes": 1000}
 
@@ -43,18 +41,3 @@ def test_the_heat_map_shows_the_fastest_job_of_each_batch_and_shape():
     (table,) = re.findall(r"<table style.*?</table>", text, flags=re.DOTALL)
     assert re.findall(r"title=\"job (\d)\">([\d.]+)<", table) == [("2", "0.5"), ("3", "3"), ("4", "9")]
     assert table.count("<td></td>") == 1
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        ("x=8x3x32x32", (8, "3x32x32")),
-        ("ids=2x16:int64", (2, "16")),
-        ('["a=4x2","b=4x3"]', (4, "2")),
-        ("x=7", (7, "")),
-        ("", None),
-        ("x=", None),
-    ],
-)
-def test_batch_and_shape_of_an_axis(word, expected):
-    assert batch_and_shape(word) == expected

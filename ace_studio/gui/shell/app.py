@@ -21,6 +21,7 @@ from ace_studio.gui.shell.engine_thread import EngineThread
 from ace_studio.gui.shell.garbage import GarbageTimer
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.gui.shell.sweep_thread import SweepThread
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.records.errors import ErrorCode, Problem
@@ -58,8 +59,10 @@ class Studio:
             interpreter=lambda: settings.interpreter,
             grace_s=lambda: float(settings.get("cancel_grace_s")),
         )
-        self.session = Session(self.engine, folders=folders, settings=settings)
+        self.sweeps = SweepThread()
+        self.session = Session(self.engine, folders=folders, settings=settings, sweeps=self.sweeps)
         self.engine.received.connect(self._apply)
+        self.sweeps.received.connect(self.session.sweep.apply)
         self.theme = Theme(application, str(settings.get("theme")))
         self.window = MainWindow(self.session, self.theme, on_first_paint=self._start_engine)
         settings.subscribe(self._setting_changed)
@@ -103,6 +106,7 @@ class Studio:
         self.session.history.retry(wait_s=2.0)
         self._preload.wait()
         self.engine.close()
+        self.sweeps.stop()
         self._garbage.stop()
 
 

@@ -226,6 +226,16 @@ class History:
             ).fetchall()
         return tuple(_summary(row) for row in rows)
 
+    def seconds_of(self, folder: Path, source: str) -> tuple[float, ...]:
+        """What the last runs of a model took, newest first. Raises: as `list`."""
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT json_extract(CAST(result_json AS TEXT), '$.seconds') FROM run "
+                "WHERE folder = ? AND title IN (?, ?) ORDER BY id DESC LIMIT 20",
+                (str(folder), Path(source).name, f"{folder.name}/{source}"),
+            ).fetchall()
+        return tuple(float(seconds) for (seconds,) in rows if seconds)
+
     def get(self, run_id: int) -> PastRun:
         """A past run with its recipe and result.
 
