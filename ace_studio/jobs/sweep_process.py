@@ -17,6 +17,7 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import JobAdvanced, SweepAdvanced, SweepEnded, SweepOrder
 
 AnySweepEvent = JobAdvanced | SweepAdvanced | SweepEnded
+_MODULE = "ace_studio.sweeps"
 _decoder = msgspec.json.Decoder(AnySweepEvent)
 _TAIL_BYTES = 4000
 """Of what the process printed, in the message about its death."""
@@ -33,7 +34,7 @@ class SweepProcess:
         self._is_stopped = False
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the thread that reads it
         self._process = subprocess.Popen(
-            [python, "-m", "ace_studio.sweeps"],
+            [python, "-m", _MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,
@@ -60,22 +61,23 @@ class SweepProcess:
         self._thread.join(timeout_s)
 
     def _follow(self, order: SweepOrder) -> None:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        with suppress(OSError, ValueError):  # it died, or was stopped before it began
-            if stdin is not None:
-                stdin.write(msgspec.json.encode(order) + b"\n")
-                stdin.flush()
         ended = None
-        for line in stdout or ():
-            event = _decoder.decode(line)
-            if isinstance(event, SweepEnded):
-                ended = event
-            else:
-                self._on_event(event)
-        code = self._process.wait()
-        stopped = Problem(code=ErrorCode.CANCELLED, what="The sweep was cancelled")
-        self._on_event(ended or SweepEnded(problems=(stopped if self._is_stopped else self._death(code),)))
+        with self._process as process:
+            with suppress(OSError, ValueError):  # it died, or was stopped before it began
+                if process.stdin is not None:
+                    process.stdin.write(msgspec.json.encode(order) + b"\n")
+                    process.stdin.flush()
+            for line in process.stdout or ():
+                event = _decoder.decode(line)
+                if isinstance(event, SweepEnded):
+                    ended = event
+                else:
+                    self._on_event(event)
+        if ended is None:
+            stopped = Problem(code=ErrorCode.CANCELLED, what="The sweep was cancelled")
+            ended = SweepEnded(problems=(stopped if self._is_stopped else self._death(process.returncode),))
         self._printed.close()
+        self._on_event(ended)
 
     def _death(self, code: int) -> Problem:
         self._printed.seek(0, os.SEEK_END)

@@ -3,8 +3,18 @@ from __future__ import annotations
 import pytest
 
 from ace_studio.records.errors import AceError
+from ace_studio.records.recipes.file import parse_toml
 from ace_studio.records.recipes.recipe import Objective
-from ace_studio.records.sweep_file import checked_sweep, read_jobs, sweep_jobs, word_of
+from ace_studio.records.sweep_file import (
+    axis_text,
+    axis_values,
+    checked_sweep,
+    read_jobs,
+    sweep_jobs,
+    sweep_text,
+    word_of,
+)
+from ace_studio.records.sweeps import Axis, Sweep
 
 RECIPE = """format = 1
 [model]
@@ -132,3 +142,38 @@ def test_recipes_alone_are_a_sweep_without_axes(folder):
     (folder / "s.toml").write_text('format = 1\nrecipes = ["a.toml"]\n')
     with pytest.raises(AceError, match="cannot be mixed"):
         read_jobs([folder / "s.toml", folder / "a.toml"])
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("fp32, int8-static", ("fp32", "int8-static")),
+        ("1, 2, all,", (1, 2, "all")),
+        ("0.01, none", (0.01, "none")),
+        ('{ default = "int8-static", rest = "bf16" }, auto', ({"default": "int8-static", "rest": "bf16"}, "auto")),
+        ('["onnxruntime", "openvino"], eager', (["onnxruntime", "openvino"], "eager")),
+        ('x=1x3x8x8, ["a=1x2", "b=1x3"]', ("x=1x3x8x8", ["a=1x2", "b=1x3"])),
+        ('"1", true, "a, b"', ("1", "true", "a, b")),
+        ("", ()),
+    ],
+)
+def test_a_line_of_values_is_read_and_written_again(text, values):
+    assert axis_values(text) == values
+    assert axis_values(axis_text(values)) == values
+
+
+@pytest.mark.parametrize("text", ["[fp32", '"fp32', '{ default = "x"'])
+def test_a_line_that_is_not_closed_is_an_error(text):
+    with pytest.raises(AceError, match="not closed"):
+        axis_values(text)
+
+
+def test_a_sweep_is_written_as_it_is_read():
+    sweep = Sweep(
+        recipes=("a.toml",),
+        axes={Axis.PLAN: ("fp32", {"default": "bf16"}), Axis.SHAPE: ("x=1x2", ["a=1", "b=2"])},
+        exclude=({"plan": "fp32", "shape": "x=1x2"},),
+        files=("data/*",),
+    )
+    text = sweep_text(sweep)
+    assert checked_sweep(parse_toml(text, "s"), name="s", text=text) == sweep

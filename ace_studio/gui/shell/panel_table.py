@@ -62,7 +62,7 @@ class PanelGroup(StrEnum):
             PanelGroup.GRAPH: tr("Graph and source"),
             PanelGroup.PLAN: tr("Plan"),
             PanelGroup.RESULTS: tr("Run and results"),
-            PanelGroup.HISTORY: tr("History and code"),
+            PanelGroup.HISTORY: tr("Sweep, history and code"),
         }[self]
 
 

@@ -1,0 +1,262 @@
+"""The panel: axes at the left, results at the right, and what starts and stops the sweep above."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QFileDialog, QStackedWidget, QTableView, QWidget
+
+from ace_studio.gui.charts.chart import Chart
+from ace_studio.gui.panels.sweep.axes import AxisTable
+from ace_studio.gui.panels.sweep.columns import sweep_columns
+from ace_studio.gui.panels.sweep.pictures import HeatTable, draw_front
+from ace_studio.gui.panels.sweep.words import exclusion_words, outcome_words, preview_words, progress_words
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.fields import ComboBox, WholeBox
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
+from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.widgets.small import (
+    GAP,
+    ElidedLabel,
+    ProgressBar,
+    allow,
+    button,
+    label,
+    quiet,
+    show_words,
+    text_field,
+)
+from ace_studio.gui.widgets.table_look import plain_table, show_columns
+from ace_studio.gui.widgets.table_model import ColumnsModel
+from ace_studio.records.errors import ErrorCode, explained
+from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
+from ace_studio.session.document import Document, Part
+from ace_studio.session.session import Session
+from ace_studio.session.sweep_state import SweepPhase
+from ace_studio.sweeps.heat import heat_maps
+
+_REPORT, _TABLES = "sweep.html", ("sweep.csv", "sweep.parquet")
+_TABLE, _FRONT = "table", "front"
+
+
+class SweepPanel(Panel):
+    """Every combination of the axes as a run of its own, and all of them compared."""
+
+    title = "Sweep"
+    shows = frozenset({Part.SWEEP, Part.RECIPE, Part.FILE, Part.ENVIRONMENT})
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        super().__init__(session, theme)
+        self.setProperty("help", "sweeps#in-the-window")
+        self._rows: tuple[SweepRow, ...] = ()
+        verbs = session.sweep
+        self._what = ElidedLabel()
+        self._what.setProperty("weight", "strong")
+        self.open_button = button(tr("Open a sweep…"), self._open, tip=tr("The file of a sweep, SWEEP.toml"))
+        self.own_button = button(tr("Use the open model"), verbs.use_open_choices,
+                                 tip=tr("A sweep of the model and the choices that are open"))  # fmt: skip
+        self.save_button = button(tr("Save as…"), self._save, tip=tr("As a file for ace-studio sweep"))
+        self.start_button = button(tr("Start"), self._start, role="primary")
+        self.cancel_button = button(tr("Cancel"), verbs.stop, tip=tr("Ends the jobs that run; what is done is kept"))
+        self.trust_button = button(tr("Trust and continue"), verbs.trust_refused)
+        self.progress = ProgressBar(tr("Progress of the sweep"))
+        self.progress.setFixedWidth(120)
+        self.status = ElidedLabel(role="dim")
+        self.axes = AxisTable()
+        self.axes.changed.connect(verbs.set_axis)
+        self.excluded, self.forecast = label("", "dim"), label("")
+        self.out = text_field(tr("Folder for the results"), "")
+        self.out.editingFinished.connect(self._out_typed)
+        self.folder_button = button("…", self._choose_folder, tip=tr("Choose the folder for the results"))
+        self.folder_button.setAccessibleName(tr("Choose the folder for the results"))
+        self.scheduler = text_field(tr("Address of a Dask scheduler"), tr("this machine"))
+        self.scheduler.setToolTip(tr("tcp://HOST:8786 of a Dask scheduler; empty: all jobs run on this machine"))
+        self.scheduler.editingFinished.connect(self._scheduler_typed)
+        self.workers = WholeBox(0, 999, specialValueText=tr("as fits"), keyboardTracking=False)
+        self.workers.setAccessibleName(tr("Most jobs at once on this machine"))
+        self.workers.setToolTip(tr("Most jobs at once on this machine; 0: as many as cores and memory allow"))
+        self.workers.valueChanged.connect(lambda count: verbs.set_place(workers=count))
+        self.view = ComboBox(tr("View of the results"), chosen=self._show_view)
+        self.report_button = button(tr("Open report"), lambda: self.open_outside(str(self._folder / _REPORT)))
+        self.export_button = button(tr("Export…"), self._export)
+        self.view.setMaximumWidth(220)
+        self.model = ColumnsModel(self)
+        self.table: QTableView = plain_table(self.model, tr("Jobs of the sweep"))
+        self.heat = HeatTable()
+        self.chart: Chart | None = None
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self.table)
+        self._pages.addWidget(self.heat)
+        self._tick = QTimer(self, interval=500)
+        self._tick.timeout.connect(lambda: self._show_status(self.session.document))
+        self._lay_out()
+        self.setFocusProxy(self.start_button)
+        QTimer.singleShot(0, self, verbs.read_results)
+
+    def _lay_out(self) -> None:
+        head = row(
+            self.start_button, self.cancel_button, self.trust_button, self.progress, self.status, self.view,
+            self.report_button, self.export_button, gap=6, margin=(GAP, GAP, GAP, 6), stretch=4,
+        )  # fmt: skip
+        where = row(label(tr("Results"), "dim", wrap=False), self.out, self.folder_button, gap=6, stretch=1)
+        runs = row(
+            label(tr("Jobs run on"), "dim", wrap=False), self.scheduler, label(tr("at once"), "dim", wrap=False),
+            self.workers, gap=6, stretch=1,
+        )  # fmt: skip
+        files = Flow(self.open_button, self.own_button, self.save_button)
+        form = column(self._what, self.forecast, self.axes, self.excluded, files, where, runs, None, gap=6,
+                      margin=(GAP, 0, GAP, GAP))  # fmt: skip
+        self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(400, 560)), gap=0, stretch=1))
+
+    # --- what is shown ---
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.session.document.sweep.rows_of)
+
+    def update_from(self, document: Document) -> None:
+        """Show the axes, the forecast and the rows."""
+        state = document.sweep
+        is_free = not state.is_running
+        self._what.setText(Path(state.path).name if state.path else self._model_words(document))
+        self.own_button.setVisible(bool(state.path))
+        self.axes.update_from(document)
+        preview = self.session.sweep.preview()
+        self.forecast.setText(preview_words(preview, state))
+        self.forecast.setProperty("role", "bad" if preview.problems else "")
+        excluded = exclusion_words(state.sweep)
+        show_words(self.excluded, tr("Excluded: {words}", words=excluded) if excluded else "")
+        with quiet(self.out, self.scheduler, self.workers):
+            for field, text in ((self.out, state.out), (self.scheduler, state.scheduler)):
+                if not field.hasFocus():
+                    field.setText(text)
+            self.workers.setValue(state.workers)
+        self.out.setPlaceholderText(self.session.sweep.out)
+        self.out.setToolTip(self.session.sweep.out)
+        for each in (self.out, self.folder_button, self.scheduler, self.open_button, self.own_button):
+            each.setEnabled(is_free)
+        self.workers.setEnabled(is_free and not state.scheduler)
+        if self.has_changed(state.rows):
+            self._show_rows(state.rows)
+        self._show_buttons(document)
+        self._show_status(document)
+        if state.is_running:
+            self._tick.start()
+        else:
+            self._tick.stop()
+
+    def _model_words(self, document: Document) -> str:
+        return tr("The open model: {name}", name=document.title) if document.title else tr("No model is open")
+
+    def _show_buttons(self, document: Document) -> None:
+        state, preview = document.sweep, self.session.sweep.preview()
+        left = state.total - sum(one.status is RowStatus.DONE for one in state.rows)
+        can_go_on = bool(state.rows) and left > 0 and state.rows_of == self.session.sweep.out
+        self.start_button.setText(tr("Continue") if can_go_on else tr("Start"))
+        self.start_button.setVisible(not state.is_running)
+        self.cancel_button.setVisible(state.is_running)
+        self.cancel_button.setEnabled(state.phase is SweepPhase.RUNNING)
+        why_not = tr("It cannot start: see the reason below") if preview.problems else ""
+        tip = tr("Jobs with a result are kept; the others run") if can_go_on else tr("Run every job")
+        allow(self.start_button, why_not or ("" if preview.jobs else tr("Open a model, or the file of a sweep.")), tip)
+        allow(self.save_button, why_not, tr("As a file for ace-studio sweep"))
+        refused = () if state.is_running else self.session.sweep.refused()
+        self.trust_button.setVisible(bool(refused))
+        self.trust_button.setToolTip(
+            tr("Lets this code run, as it is now: {files}", files=", ".join(path for path, _ in refused))
+        )
+        has_files = not state.is_running and bool(state.rows_of) and (self._folder / _REPORT).is_file()
+        none_yet = tr("The sweep writes it when it ends")
+        allow(self.report_button, "" if has_files else none_yet, tr("Open the report of the sweep in your browser"))
+        allow(self.export_button, "" if has_files else none_yet, tr("Save the table as CSV or Parquet"))
+
+    def _show_status(self, document: Document) -> None:
+        state = document.sweep
+        self.progress.setVisible(state.is_running)
+        if state.is_running:
+            self.progress.show_fraction(state.done / state.total if state.at_once and state.total else None)
+            self.status.setText(progress_words(state, time.monotonic()))
+        else:
+            self.status.setText(outcome_words(state))
+
+    def _show_rows(self, rows: tuple[SweepRow, ...]) -> None:
+        self._rows = with_front(sorted(rows, key=lambda one: int(one.job)))
+        show_columns(self.table, self.model, sweep_columns(self._rows, self.colours))
+        maps = heat_maps([one for one in self._rows if one.status is RowStatus.DONE])
+        views = [(tr("Table"), _TABLE), (tr("Front"), _FRONT)]
+        only = tr("Batch and shape")
+        views += [(only if len(maps) == 1 else f"{only}: {one.title}", one.title) for one in maps]
+        chosen = self.view.currentData()
+        with quiet(self.view):
+            self.view.clear()
+            for text, value in views:
+                self.view.addItem(text, value)
+            self.view.setCurrentIndex(max(0, self.view.findData(chosen)))
+        self._show_view()
+
+    def _show_view(self) -> None:
+        """Bring the table, the plot or a heat map to the front, and draw it."""
+        chosen = self.view.currentData()
+        page: QWidget = self.table
+        if chosen == _FRONT:
+            if self.chart is None:
+                self.chart = Chart(tr("Front"))
+                self._pages.addWidget(self.chart)
+            draw_front(self.chart, self._rows, self.colours)
+            page = self.chart
+        else:
+            for one in heat_maps([each for each in self._rows if each.status is RowStatus.DONE]):
+                if one.title == chosen:
+                    self.heat.show_map(one, self.colours)
+                    page = self.heat
+        self._pages.setCurrentWidget(page)
+
+    # --- gestures ---
+
+    def _start(self) -> None:
+        focused = QApplication.focusWidget()
+        if focused is not None and focused is not self.start_button:
+            focused.clearFocus()  # what was typed counts
+        self.session.sweep.start()
+
+    def _out_typed(self) -> None:
+        text = self.out.text().strip()
+        if text != self.session.document.sweep.out:
+            self.session.sweep.set_place(out=text)
+
+    def _scheduler_typed(self) -> None:
+        text = self.scheduler.text().strip()
+        if text != self.session.document.sweep.scheduler:
+            self.session.sweep.set_place(scheduler=text)
+
+    def _open(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self, tr("Open a sweep"), self.session.document.folder, tr("Sweeps (*.toml)")
+        )
+        if path:
+            self.session.sweep.open_file(path)
+
+    def _save(self) -> None:
+        name = self.session.document.sweep.path or str(Path(self.session.document.saving_folder) / "sweep.toml")
+        path, _ = QFileDialog.getSaveFileName(self, tr("Save the sweep"), name, tr("Sweeps (*.toml)"))
+        if path:
+            self.session.sweep.save(path)
+
+    def _choose_folder(self) -> None:
+        path = QFileDialog.getExistingDirectory(self, tr("Folder for the results"), self.session.sweep.out)
+        if path:
+            self.session.sweep.set_place(out=path)
+
+    def _export(self) -> None:
+        kinds = {f"*{Path(name).suffix}": self._folder / name for name in _TABLES if (self._folder / name).is_file()}
+        name = str(Path(self.session.document.saving_folder) / _TABLES[0])
+        path, _ = QFileDialog.getSaveFileName(self, tr("Export the table"), name, f"CSV, Parquet ({' '.join(kinds)})")
+        if path:
+            source = kinds.get(f"*{Path(path).suffix}", self._folder / _TABLES[0])
+            with self.session.reporting(), explained(ErrorCode.NOT_FOUND, tr("The table was not saved"), where=path):
+                shutil.copyfile(source, path)

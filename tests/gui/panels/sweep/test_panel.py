@@ -1,0 +1,157 @@
+"""The panel with a process of the sweep that says what the test tells it to."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFileDialog
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.safe_file import file_sha256
+from ace_studio.records.sweeps import (
+    Axis,
+    JobAdvanced,
+    RowStatus,
+    SweepAdvanced,
+    SweepEnded,
+    SweepReport,
+    SweepRow,
+    SweepStatus,
+)
+from ace_studio.sweeps.tables import write_tables
+from tests.session.fake_sweep_link import FakeSweepLink, sweep_row
+
+
+@pytest.fixture
+def sweeping(desk, tmp_path):
+    """The example is open and trusted, and a sweep of it writes into an empty folder."""
+    desk.open_example()
+    desk.session.trust.trust_file()
+    desk.link = FakeSweepLink()
+    desk.session.sweep._link = desk.link
+    desk.session.sweep.set_place(out=str(tmp_path / "out"))
+    desk.sweep = desk.panel("sweep")
+    return desk
+
+
+def typed(desk, axis, text):
+    field = desk.sweep.axes.fields[axis]
+    field.setFocus()
+    field.selectAll()
+    desk.bot.keyClicks(field, text)
+    desk.bot.keyClick(field, Qt.Key.Key_Return)
+    desk.settle()
+
+
+def cells(panel, title):
+    column = next(one for one in panel.model.columns if one.title.startswith(title))
+    return [column.text(value) for value in column.values]
+
+
+def test_what_is_typed_into_a_line_becomes_jobs_and_their_number_is_told(sweeping):
+    typed(sweeping, Axis.PLAN, 'fp32, { default = "int8-static", rest = "bf16" }')
+    typed(sweeping, Axis.THREADS, "1, 2, all")
+    assert sweeping.document.sweep.sweep.axes[Axis.PLAN] == ("fp32", {"default": "int8-static", "rest": "bf16"})
+    assert sweeping.document.sweep.sweep.axes[Axis.THREADS] == (1, 2, "all")
+    assert sweeping.sweep.forecast.text().startswith("6 jobs, ")
+    assert "No earlier run" in sweeping.sweep.forecast.text()
+    sweeping.bot.mouseClick(sweeping.sweep.start_button, Qt.MouseButton.LeftButton)
+    (order,) = sweeping.link.orders
+    assert order.sweep.recipes == ("recipe.toml",)
+    assert 'source = "model.py"' in order.texts["recipe.toml"]
+    assert len(order.trusted_sha256) == 1
+
+
+def test_a_value_that_does_not_fit_is_told_and_nothing_starts(sweeping):
+    typed(sweeping, Axis.PLAN, "int9")
+    assert "int9" in sweeping.sweep.forecast.text()
+    assert not sweeping.sweep.start_button.isEnabled()
+    typed(sweeping, Axis.PLAN, "[fp32")
+    assert sweeping.sweep.axes.fields[Axis.PLAN].property("role") == "bad"
+    assert "close" in sweeping.sweep.axes.fields[Axis.PLAN].toolTip()
+
+
+def test_a_value_is_added_from_the_list_that_has_only_others(sweeping):
+    offer = sweeping.sweep.axes.offers[Axis.DEVICE]
+    offer.setCurrentIndex(offer.findData("cpu"))
+    offer.activated.emit(offer.currentIndex())
+    sweeping.settle()
+    assert sweeping.document.sweep.sweep.axes[Axis.DEVICE] == ("cpu",)
+    assert offer.findData("cpu") == -1
+
+
+def test_rows_come_with_progress_and_the_front_and_the_sweep_is_cancelled_and_continued(sweeping):
+    panel, verbs = sweeping.sweep, sweeping.session.sweep
+    typed(sweeping, Axis.THREADS, "1, 2, 4")
+    panel.start_button.click()
+    verbs.apply(SweepAdvanced(row=None, done=0, total=3, workers=2))
+    verbs.apply(JobAdvanced(job="2", phase="Measuring latency"))
+    verbs.apply(SweepAdvanced(row=sweep_row(1, 4.0), done=1, total=3, workers=2, remaining_s=40.0))
+    sweeping.settle()
+    assert "1 of 3 jobs" in panel.status.text()
+    assert "about 40" in panel.status.text()
+    assert "2 Measuring latency" in panel.status.text()
+    assert cells(panel, "front") == ["●"]
+    assert not panel.axes.fields[Axis.PLAN].isEnabled()
+    verbs.apply(SweepAdvanced(row=sweep_row(2, 2.0), done=2, total=3, workers=2, remaining_s=20.0))
+    sweeping.settle()
+    assert cells(panel, "front") == ["", "●"]
+    assert cells(panel, "threads") == ["1", "2"]
+    panel.cancel_button.click()
+    assert sweeping.link.stops == 1
+    rows = (sweep_row(1, 4.0), sweep_row(2, 2.0), SweepRow(job="3", recipe="r", axes={}, status=RowStatus.CANCELLED))
+    verbs.apply(SweepEnded(report=SweepReport(status=SweepStatus.CANCELLED, rows=rows)))
+    sweeping.settle()
+    assert "2 of 3 jobs have a result" in panel.status.text()
+    assert panel.start_button.text() == "Continue"
+    panel.start_button.click()
+    assert sweeping.link.orders[0] == sweeping.link.orders[1]
+
+
+def test_the_front_and_the_heat_map_are_drawn(sweeping):
+    panel, verbs = sweeping.sweep, sweeping.session.sweep
+    panel.start_button.click()
+    for job, shape, ms in ((1, "x=1x1x8x8", 1.0), (2, "x=8x1x8x8", 4.0), (3, "x=8x1x16x16", 9.0)):
+        row = sweep_row(job, ms, shape=shape)
+        verbs.apply(SweepAdvanced(row=row, done=job, total=3, workers=1))
+    sweeping.settle()
+    for text in ("Front", "Batch and shape"):
+        panel.view.setCurrentText(text)
+        panel.view.activated.emit(panel.view.currentIndex())
+    table = panel.heat
+    assert [table.verticalHeaderItem(at).text() for at in range(2)] == ["batch 1", "batch 8"]
+    assert table.item(1, 0).text() == "4.00 ms"
+    assert table.item(0, 1).text() == ""
+    assert "job 3" in panel.chart.widget.accessibleDescription()
+
+
+def test_the_report_is_opened_and_the_table_exported(sweeping, tmp_path, monkeypatch):
+    panel, out = sweeping.sweep, tmp_path / "out"
+    assert not panel.report_button.isEnabled()
+    out.mkdir()
+    write_tables(SweepReport(status=SweepStatus.OK, rows=(sweep_row(1, 2.0),)), out)
+    sweeping.session.sweep.read_results()
+    sweeping.settle()
+    opened = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()) or True)
+    panel.report_button.click()
+    assert opened == [str(out / "sweep.html")]
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine.csv"), ""))
+    panel.export_button.click()
+    assert (tmp_path / "mine.csv").read_text().startswith("job,recipe,axis.threads")
+
+
+def test_code_that_was_refused_is_trusted_by_a_button_that_names_it(sweeping, tmp_path):
+    panel, verbs, code = sweeping.sweep, sweeping.session.sweep, tmp_path / "other.py"
+    code.write_text("x = 1\n")
+    sha256 = file_sha256(code)
+    problem = Problem(code=ErrorCode.UNTRUSTED, what="no", where=str(code), details=f"sha256:{sha256}")
+    row = SweepRow(job="1", recipe="r", axes={}, status=RowStatus.FAILED, error=problem)
+    panel.start_button.click()
+    verbs.apply(SweepEnded(report=SweepReport(status=SweepStatus.INCOMPLETE, rows=(row,))))
+    sweeping.settle()
+    assert panel.trust_button.isVisible()
+    assert str(code) in panel.trust_button.toolTip()
+    panel.trust_button.click()
+    assert sha256 in sweeping.link.orders[-1].trusted_sha256
