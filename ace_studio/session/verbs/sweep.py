@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.recipes.file import parse_toml, read_recipe_text, recipe_text
+from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import decode_plain, file_sha256, read_plain, write_atomically
 from ace_studio.records.sweep_file import checked_documents, checked_sweep, sweep_cells, sweep_text
@@ -31,7 +32,6 @@ from ace_studio.records.sweeps import (
 )
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore, hash_in
-from ace_studio.session.recipe_paths import relative_to
 from ace_studio.session.state import SessionState
 from ace_studio.session.sweep_state import SweepPhase, SweepPreview, SweepState
 from ace_studio.session.verbs.history import HistoryVerbs
