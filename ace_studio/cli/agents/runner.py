@@ -150,7 +150,8 @@ class AgentRunner:
 def _progress(event: SweepEvent) -> Progress:
     if isinstance(event, JobAdvanced):
         return Progress(job=event.job, phase=Phase(event.phase), detail=f"job {event.job}")
-    return Progress(job="", phase=Phase.MEASURE, detail=f"{event.done} of {event.total} jobs ended")
+    phase = Phase.START if event.row is None else Phase.EXPORT
+    return Progress(job="", phase=phase, detail=f"{event.done} of {event.total} jobs ended")
 
 
 def _remedy(path: str) -> str:
