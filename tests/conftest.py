@@ -10,6 +10,7 @@ import gc
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ import pytest
 from ace_studio.records.scratch import SHARED_VARIABLE, compiled_code_folder
 
 ROOT = Path(__file__).resolve().parent.parent
+
+SLOW_UNTIL_VARIABLE = "ACE_SLOW_TESTS_UNTIL"
+"""Seconds since 1970 after which no slow test is started, for a build machine that has a limit; unset: all run."""
 
 _user_folders = Path(tempfile.mkdtemp(prefix="ace-tests-"))
 
@@ -59,7 +63,12 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Keep Qt objects away from other threads; skip tests marked ``gpu`` where there is no CUDA device, and say so."""
+    """Keep Qt objects away from other threads; skip tests marked ``gpu`` where there is no CUDA device, and say so.
+
+    Tests marked ``slow`` or ``heavy`` are skipped once the time in ``SLOW_UNTIL_VARIABLE`` has come.
+    """
+    if _is_slow(item) and time.time() > float(os.environ.get(SLOW_UNTIL_VARIABLE, "inf")):
+        pytest.skip("no time was left for slow tests")
     _collect_garbage_in_this_thread(has_window="qapp" in getattr(item, "fixturenames", ()))
     if item.get_closest_marker("gpu") is None:
         return
@@ -67,6 +76,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA device, and torch sees none here")
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("slow", "heavy"))
 
 
 _windows_were_open = False

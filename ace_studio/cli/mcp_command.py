@@ -24,5 +24,5 @@ def serve_tools(contain: ContainFlag = None) -> int:
     from ace_studio.cli.agents.server import serve_agent  # noqa: PLC0415
 
     store = TrustStore(UserFolders.of_user().trust)
-    anyio.run(serve_agent, AgentRunner(store, lambda: WorkerClient(contain=lambda: contain), contain=contain))
+    anyio.run(serve_agent, AgentRunner(store, lambda: WorkerClient(contain=lambda: contain)))
     return ExitCode.DONE

@@ -51,8 +51,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Contents that may run without that."""
     interpreter: str = ""
     """Python of the engine; empty: the one that runs the worker."""
-    contain: bool | None = None
-    """Whether the engine is contained, as in `WorkerClient`."""
     handlers: str = ""
     """Serves the requests instead of the engine, as in `WorkerClient`."""
 
@@ -95,19 +93,18 @@ class _Engine:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._client: WorkerClient | None = None
-        self._made_with: tuple[object, ...] = ()
+        self._made_with = ("", "")
 
     def run(
         self, request: messages.RunRequest, task: Task, *, is_cancelled: Callable[[], bool]
     ) -> Iterator[messages.AnyEvent]:
         """The events of a request; ``is_cancelled`` is asked once a second, in another thread."""
         ended = threading.Event()
-        wanted = task.interpreter, task.handlers, task.contain
+        wanted = task.interpreter, task.handlers
         with self._lock:
             if self._client is None or self._made_with != wanted:
                 self._close()
-                self._made_with = wanted
-                self._client = WorkerClient(task.interpreter, handlers=task.handlers, contain=lambda: task.contain)
+                self._client, self._made_with = WorkerClient(task.interpreter, handlers=task.handlers), wanted
             client = self._client
 
             def watch() -> None:

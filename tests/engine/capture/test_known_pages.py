@@ -328,7 +328,7 @@ def test_a_disabled_function_cannot_be_part_of_a_whole_graph() -> None:
 
 
 def test_everything_is_put_back_after_a_capture() -> None:
-    ours = ("__import_", "__builtins_dict__")  # torch's own, which come and go with its guards
+    ours = ("__import_", "__builtins_dict__", "__compiled_fn_")  # torch's own, which come and go with its guards
     before = {name: value for name, value in globals().items() if not name.startswith(ours)}
     capture_alone("fx", Normalizes(), control("builtins:len", "fx_wrap"), control("math:sqrt", "fx_wrap"))
     capture_alone("dynamo", AddsMagic(), control("magic_number", "nonstrict_trace"))

@@ -98,7 +98,8 @@ class EarlyExit(nn.Module):
         return result
 
 
-ROWS = [torch.randn(2, 16), torch.randn(5, 16), torch.randn(1, 16)]
+_numbers = torch.Generator().manual_seed(0)  # with some others the loop ends early
+ROWS = [torch.randn(rows, 16, generator=_numbers) for rows in (2, 5, 1)]
 
 
 class Experts(nn.Module):
@@ -171,7 +172,7 @@ def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
     later = {f"blocks.{n}": SubgraphKind.FRAME for n in (1, 2)} | {f"exits.{n}": SubgraphKind.MODULE for n in (1, 2)}
     first = {"blocks.0": SubgraphKind.FRAME, "exits.0": SubgraphKind.MODULE}
     as_function = {"": SubgraphKind.FRAME}  # torch 2.11 captures the function up to the break
-    assert kinds in (later | first, later | as_function)
+    assert kinds in (later | first, later | as_function), kinds
     assert code_of(report) == ["if result.softmax(-1).max() > 0.9:"]
     assert report.graph_breaks[0].count == 3
 
