@@ -93,6 +93,7 @@ class Session:
         self.plan = PlanVerbs(state)
         self.view = ViewVerbs(state)
         self.sweep = SweepVerbs(state, self.history, self._trust, self.settings, sweeps)
+        self.files.open_sweep = self.sweep.open_file
 
     @property
     def document(self) -> Document:

@@ -66,6 +66,8 @@ class Commands(QObject):
         self.about_to_open.emit()
         self.session.files.open_paths(paths)
         self.show_panel("model")  # the question for trust is about what it says
+        if self.session.document.sweep.path in {str(Path(path).absolute()) for path in paths}:
+            self.show_panel("sweep")
         self.check_disk()
 
     def step_actions(self) -> dict[str, Callable[[], object]]:

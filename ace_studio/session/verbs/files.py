@@ -7,10 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.file import parse_recipe, read_recipe_text, text_with, write_recipe
+from ace_studio.records.recipes.file import parse_recipe, parse_toml, read_recipe_text, text_with, write_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.paths import rebase_recipe, relative_to, require_file
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.records.sweep_file import checked_sweep
 from ace_studio.session.artifacts import export_run
 from ace_studio.session.choices import change
 from ace_studio.session.document import DiskChange
@@ -30,6 +31,8 @@ class FileVerbs:
         self._settings = settings
         self.opened: Callable[[], None] = lambda: None
         """Called when other choices were opened."""
+        self.open_sweep: Callable[[Path], None] = lambda _path: None
+        """Opens the file of a sweep, whose first recipe is open."""
 
     def open_paths(self, paths: Sequence[str]) -> None:
         """Open one file, or Python code together with its weights, in either order."""
@@ -39,7 +42,8 @@ class FileVerbs:
     def open_path(self, path: str | Path, *, weights: str | Path = "") -> None:
         """Open a recipe (``.toml``), or a model file, which the engine then inspects. Undo starts anew.
 
-        A model of an installed package is opened by its name, ``timm:resnet18``.
+        A model of an installed package is opened by its name, ``timm:resnet18``. With the file of
+        a sweep its first recipe is opened.
 
         Args:
             path: The file, folder or name.
@@ -50,6 +54,11 @@ class FileVerbs:
             require_file(file)
             if file.suffix == ".toml":
                 text = read_recipe_text(file)
+                if "recipes" in (document := parse_toml(text, file.name)):
+                    sweep = checked_sweep(document, name=file.name, text=text)
+                    self.open_path(file.parent / sweep.recipes[0])
+                    self.open_sweep(file)
+                    return
                 recipe = parse_recipe(text, name=file.name)
                 self.open_recipe(recipe, folder=file.parent, recipe_path=file, text=text)
             else:

@@ -127,3 +127,10 @@ def test_without_a_link_nothing_starts_and_it_is_said(opened):
     assert isinstance(opened, Session)
     opened.sweep.start()
     assert opened.document.problems[-1].code is ErrorCode.UNSUPPORTED
+
+
+def test_a_sweep_that_is_opened_as_a_file_brings_its_first_recipe_along(opened, link, file):
+    opened.files.open_path(file)
+    assert opened.document.recipe.model.source == "a.onnx"
+    assert opened.document.sweep.path == str(file)
+    assert opened.sweep.preview().jobs == 6

@@ -48,12 +48,13 @@ class AxisTable(QWidget):
             hint, tip = _HINTS[axis]
             field = self.fields[axis] = text_field(tr("Values of {axis}", axis=axis), hint)
             field.setToolTip(tip)
+            field.setMinimumWidth(70)
             field.editingFinished.connect(partial(self._typed, axis))
             offer = self.offers[axis] = ComboBox(
                 tr("Add a value to {axis}", axis=axis), chosen=partial(self._add, axis)
             )
             offer.setToolTip(tr("Add a value to {axis}", axis=axis))
-            offer.setFixedWidth(84)
+            offer.setFixedWidth(offer.fontMetrics().horizontalAdvance(tr("Add")) + 48)
             count = self._counts[axis] = label("", "dim", wrap=False)
             count.setMinimumWidth(18)
             title = label(axis, wrap=False)

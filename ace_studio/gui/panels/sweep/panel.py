@@ -13,10 +13,11 @@ from ace_studio.gui.charts.chart import Chart
 from ace_studio.gui.panels.sweep.axes import AxisTable
 from ace_studio.gui.panels.sweep.columns import sweep_columns
 from ace_studio.gui.panels.sweep.pictures import HeatTable, draw_front
+from ace_studio.gui.panels.sweep.place import PlaceFields
 from ace_studio.gui.panels.sweep.words import exclusion_words, outcome_words, preview_words, progress_words
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.fields import ComboBox, WholeBox
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
@@ -29,7 +30,6 @@ from ace_studio.gui.widgets.small import (
     label,
     quiet,
     show_words,
-    text_field,
 )
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
@@ -70,23 +70,16 @@ class SweepPanel(Panel):
         self.axes = AxisTable()
         self.axes.changed.connect(verbs.set_axis)
         self.excluded, self.forecast = label("", "dim"), label("")
-        self.out = text_field(tr("Folder for the results"), "")
-        self.out.editingFinished.connect(self._out_typed)
-        self.folder_button = button("…", self._choose_folder, tip=tr("Choose the folder for the results"))
-        self.folder_button.setAccessibleName(tr("Choose the folder for the results"))
-        self.scheduler = text_field(tr("Address of a Dask scheduler"), tr("this machine"))
-        self.scheduler.setToolTip(tr("tcp://HOST:8786 of a Dask scheduler; empty: all jobs run on this machine"))
-        self.scheduler.editingFinished.connect(self._scheduler_typed)
-        self.workers = WholeBox(0, 999, specialValueText=tr("as fits"), keyboardTracking=False)
-        self.workers.setAccessibleName(tr("Most jobs at once on this machine"))
-        self.workers.setToolTip(tr("Most jobs at once on this machine; 0: as many as cores and memory allow"))
-        self.workers.valueChanged.connect(lambda count: verbs.set_place(workers=count))
+        self.place = PlaceFields(session)
         self.view = ComboBox(tr("View of the results"), chosen=self._show_view)
         self.report_button = button(tr("Open report"), lambda: self.open_outside(str(self._folder / _REPORT)))
         self.export_button = button(tr("Export…"), self._export)
-        self.view.setMaximumWidth(220)
+        self.view.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToContents)
         self.model = ColumnsModel(self)
         self.table: QTableView = plain_table(self.model, tr("Jobs of the sweep"))
+        self.table.setToolTip(tr("Return or a double-click shows the run of a job in all panels"))
+        self.table.doubleClicked.connect(lambda _: self._look())
+        self.table.activated.connect(lambda _: self._look())
         self.heat = HeatTable()
         self.chart: Chart | None = None
         self._pages = QStackedWidget()
@@ -103,13 +96,8 @@ class SweepPanel(Panel):
             self.start_button, self.cancel_button, self.trust_button, self.progress, self.status, self.view,
             self.report_button, self.export_button, gap=6, margin=(GAP, GAP, GAP, 6), stretch=4,
         )  # fmt: skip
-        where = row(label(tr("Results"), "dim", wrap=False), self.out, self.folder_button, gap=6, stretch=1)
-        runs = row(
-            label(tr("Jobs run on"), "dim", wrap=False), self.scheduler, label(tr("at once"), "dim", wrap=False),
-            self.workers, gap=6, stretch=1,
-        )  # fmt: skip
         files = Flow(self.open_button, self.own_button, self.save_button)
-        form = column(self._what, self.forecast, self.axes, self.excluded, files, where, runs, None, gap=6,
+        form = column(self._what, self.forecast, self.axes, self.excluded, files, self.place, None, gap=6,
                       margin=(GAP, 0, GAP, GAP))  # fmt: skip
         self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(400, 560)), gap=0, stretch=1))
 
@@ -131,16 +119,9 @@ class SweepPanel(Panel):
         self.forecast.setProperty("role", "bad" if preview.problems else "")
         excluded = exclusion_words(state.sweep)
         show_words(self.excluded, tr("Excluded: {words}", words=excluded) if excluded else "")
-        with quiet(self.out, self.scheduler, self.workers):
-            for field, text in ((self.out, state.out), (self.scheduler, state.scheduler)):
-                if not field.hasFocus():
-                    field.setText(text)
-            self.workers.setValue(state.workers)
-        self.out.setPlaceholderText(self.session.sweep.out)
-        self.out.setToolTip(self.session.sweep.out)
-        for each in (self.out, self.folder_button, self.scheduler, self.open_button, self.own_button):
+        self.place.update_from(document)
+        for each in (self.open_button, self.own_button):
             each.setEnabled(is_free)
-        self.workers.setEnabled(is_free and not state.scheduler)
         if self.has_changed(state.rows):
             self._show_rows(state.rows)
         self._show_buttons(document)
@@ -224,15 +205,13 @@ class SweepPanel(Panel):
             focused.clearFocus()  # what was typed counts
         self.session.sweep.start()
 
-    def _out_typed(self) -> None:
-        text = self.out.text().strip()
-        if text != self.session.document.sweep.out:
-            self.session.sweep.set_place(out=text)
-
-    def _scheduler_typed(self) -> None:
-        text = self.scheduler.text().strip()
-        if text != self.session.document.sweep.scheduler:
-            self.session.sweep.set_place(scheduler=text)
+    def _look(self) -> None:
+        """Show the run of the selected job in all panels, as the history does."""
+        for index in self.table.selectionModel().selectedRows():
+            run = self._rows[self.model.source_row(index.row())].run
+            if run is not None and self.session.document.past is None:
+                self.session.history.look_at_run(run)
+                self.panel_wanted.emit("results")
 
     def _open(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
@@ -246,11 +225,6 @@ class SweepPanel(Panel):
         path, _ = QFileDialog.getSaveFileName(self, tr("Save the sweep"), name, tr("Sweeps (*.toml)"))
         if path:
             self.session.sweep.save(path)
-
-    def _choose_folder(self) -> None:
-        path = QFileDialog.getExistingDirectory(self, tr("Folder for the results"), self.session.sweep.out)
-        if path:
-            self.session.sweep.set_place(out=path)
 
     def _export(self) -> None:
         kinds = {f"*{Path(name).suffix}": self._folder / name for name in _TABLES if (self._folder / name).is_file()}

@@ -59,6 +59,9 @@ class HeatTable(QTableWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setAccessibleName(tr("Latency by batch and shape"))
+        self.setToolTip(
+            tr("The fastest job of each cell that meets its goal; the stronger the colour, the longer takes one sample")
+        )
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setTabKeyNavigation(False)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)

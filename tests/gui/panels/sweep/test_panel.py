@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog
 
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.safe_file import file_sha256
 from ace_studio.records.sweeps import (
     Axis,
@@ -20,6 +22,7 @@ from ace_studio.records.sweeps import (
     SweepStatus,
 )
 from ace_studio.sweeps.tables import write_tables
+from tests.session.fake_engine_link import result
 from tests.session.fake_sweep_link import FakeSweepLink, sweep_row
 
 
@@ -124,6 +127,27 @@ def test_the_front_and_the_heat_map_are_drawn(sweeping):
     assert table.item(1, 0).text() == "4.00 ms"
     assert table.item(0, 1).text() == ""
     assert "job 3" in panel.chart.widget.accessibleDescription()
+
+
+def test_the_run_of_a_job_is_shown_in_all_panels(sweeping):
+    panel, verbs, history = sweeping.sweep, sweeping.session.sweep, sweeping.session.history.store
+    run = history.add(result(), recipe_toml=recipe_text(sweeping.document.recipe), title="m.py")
+    panel.start_button.click()
+    verbs.apply(SweepAdvanced(row=replace(sweep_row(1, 2.0), run=run), done=1, total=1, workers=1))
+    sweeping.settle()
+    panel.table.selectRow(0)
+    panel.table.activated.emit(panel.model.index(0, 0))
+    assert sweeping.document.past.id == run
+
+
+def test_a_sweep_that_is_opened_as_a_file_is_shown(sweeping, tmp_path):
+    (tmp_path / "a.toml").write_text('format = 1\n[model]\nsource = "m.onnx"\n')
+    (tmp_path / "s.toml").write_text('format = 1\nrecipes = ["a.toml"]\n[axes]\nthreads = [1, 2]\n')
+    sweeping.window.commands.show_panel("history")
+    sweeping.window.commands.open_path(str(tmp_path / "s.toml"))
+    sweeping.settle()
+    assert sweeping.sweep.isVisible()
+    assert sweeping.sweep.axes.fields[Axis.THREADS].text() == "1, 2"
 
 
 def test_the_report_is_opened_and_the_table_exported(sweeping, tmp_path, monkeypatch):

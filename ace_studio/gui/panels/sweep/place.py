@@ -1,0 +1,66 @@
+"""The fields that say where the results go and where the jobs run."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.fields import WholeBox
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import button, label, quiet, text_field
+from ace_studio.session.document import Document
+from ace_studio.session.session import Session
+
+
+class PlaceFields(QWidget):
+    """Folder for the results, address of a scheduler, and how many jobs at once."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        choose = tr("Choose the folder for the results")
+        self.out = text_field(tr("Folder for the results"), "")
+        self.folder_button = button("…", self._choose_folder, tip=choose)
+        self.folder_button.setAccessibleName(choose)
+        self.scheduler = text_field(tr("Address of a Dask scheduler"), tr("this machine"))
+        self.scheduler.setToolTip(tr("tcp://HOST:8786 of a Dask scheduler; empty: all jobs run on this machine"))
+        self.workers = WholeBox(0, 999, specialValueText=tr("as fits"), keyboardTracking=False)
+        self.workers.setAccessibleName(tr("Most jobs at once on this machine"))
+        self.workers.setToolTip(tr("Most jobs at once on this machine; 0: as many as cores and memory allow"))
+        self.out.editingFinished.connect(self._out_typed)
+        self.scheduler.editingFinished.connect(self._scheduler_typed)
+        self.workers.valueChanged.connect(lambda count: session.sweep.set_place(workers=count))
+        for field in (self.out, self.scheduler):
+            field.setMinimumWidth(70)
+        names = tr("Results"), tr("Jobs run on"), tr("at once")
+        results, jobs, most = (label(name, "dim", wrap=False) for name in names)
+        where = row(results, self.out, self.folder_button, gap=6, stretch=1)
+        self.setLayout(column(where, row(jobs, self.scheduler, most, self.workers, gap=6, stretch=1), gap=6))
+
+    def update_from(self, document: Document) -> None:
+        """Show them; while a sweep runs they are fixed."""
+        state, out = document.sweep, self._session.sweep.out
+        with quiet(self.out, self.scheduler, self.workers):
+            for field, text in ((self.out, state.out), (self.scheduler, state.scheduler)):
+                if not field.hasFocus():
+                    field.setText(text)
+            self.workers.setValue(state.workers)
+        self.out.setPlaceholderText(out)
+        self.out.setToolTip(out)
+        self.setEnabled(not state.is_running)
+        self.workers.setEnabled(not state.scheduler)
+
+    def _out_typed(self) -> None:
+        text = self.out.text().strip()
+        if text != self._session.document.sweep.out:
+            self._session.sweep.set_place(out=text)
+
+    def _scheduler_typed(self) -> None:
+        text = self.scheduler.text().strip()
+        if text != self._session.document.sweep.scheduler:
+            self._session.sweep.set_place(scheduler=text)
+
+    def _choose_folder(self) -> None:
+        path = QFileDialog.getExistingDirectory(self, tr("Folder for the results"), self._session.sweep.out)
+        if path:
+            self._session.sweep.set_place(out=path)
