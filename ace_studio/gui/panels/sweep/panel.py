@@ -99,7 +99,7 @@ class SweepPanel(Panel):
         files = Flow(self.open_button, self.own_button, self.save_button)
         form = column(self._what, self.forecast, self.axes, self.excluded, files, self.place, None, gap=6,
                       margin=(GAP, 0, GAP, GAP))  # fmt: skip
-        self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(400, 560)), gap=0, stretch=1))
+        self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(440, 520)), gap=0, stretch=1))
 
     # --- what is shown ---
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QWidget
 
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import WholeBox
-from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import button, label, quiet, text_field
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
@@ -32,10 +31,16 @@ class PlaceFields(QWidget):
         self.workers.valueChanged.connect(lambda count: session.sweep.set_place(workers=count))
         for field in (self.out, self.scheduler):
             field.setMinimumWidth(70)
-        names = tr("Results"), tr("Jobs run on"), tr("at once")
-        results, jobs, most = (label(name, "dim", wrap=False) for name in names)
-        where = row(results, self.out, self.folder_button, gap=6, stretch=1)
-        self.setLayout(column(where, row(jobs, self.scheduler, most, self.workers, gap=6, stretch=1), gap=6))
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 0, 0, 0)
+        for at, (name, field) in enumerate(
+            ((tr("Results"), self.out), (tr("Jobs run on"), self.scheduler), (tr("at once"), self.workers))
+        ):
+            grid.addWidget(label(name, "dim", wrap=False), at, 0)
+            grid.addWidget(field, at, 1)
+        grid.addWidget(self.folder_button, 0, 2)
+        grid.setColumnStretch(1, 1)
+        self.setLayout(grid)
 
     def update_from(self, document: Document) -> None:
         """Show them; while a sweep runs they are fixed."""
