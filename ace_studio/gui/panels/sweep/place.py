@@ -33,11 +33,10 @@ class PlaceFields(QWidget):
             field.setMinimumWidth(70)
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
-        for at, (name, field) in enumerate(
-            ((tr("Results"), self.out), (tr("Jobs run on"), self.scheduler), (tr("at once"), self.workers))
-        ):
+        parts = {tr("Results"): self.out, tr("Jobs run on"): self.scheduler, tr("at once"): self.workers}
+        for at, (name, part) in enumerate(parts.items()):
             grid.addWidget(label(name, "dim", wrap=False), at, 0)
-            grid.addWidget(field, at, 1)
+            grid.addWidget(part, at, 1)
         grid.addWidget(self.folder_button, 0, 2)
         grid.setColumnStretch(1, 1)
         self.setLayout(grid)
