@@ -35,7 +35,7 @@ def _forecast(preview: SweepPreview, state: SweepState) -> str:
     else:
         words = tr("About {time}, by earlier runs of their models.", time=time)
     if preview.unknown:
-        words += " " + tr("{jobs} of models that never ran are not counted.", jobs=plural(preview.unknown, "job"))
+        words += " " + tr("Not counted: {jobs} of models that never ran.", jobs=plural(preview.unknown, "job"))
     return words
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
@@ -22,29 +21,9 @@ from ace_studio.records.sweeps import (
     SweepStatus,
 )
 from ace_studio.sweeps.tables import write_tables
+from tests.gui.panels.sweep.typing_axes import typed
 from tests.session.fake_engine_link import result
-from tests.session.fake_sweep_link import FakeSweepLink, sweep_row
-
-
-@pytest.fixture
-def sweeping(desk, tmp_path):
-    """The example is open and trusted, and a sweep of it writes into an empty folder."""
-    desk.open_example()
-    desk.session.trust.trust_file()
-    desk.link = FakeSweepLink()
-    desk.session.sweep._link = desk.link
-    desk.session.sweep.set_place(out=str(tmp_path / "out"))
-    desk.sweep = desk.panel("sweep")
-    return desk
-
-
-def typed(desk, axis, text):
-    field = desk.sweep.axes.fields[axis]
-    field.setFocus()
-    field.selectAll()
-    desk.bot.keyClicks(field, text)
-    desk.bot.keyClick(field, Qt.Key.Key_Return)
-    desk.settle()
+from tests.session.fake_sweep_link import sweep_row
 
 
 def cells(panel, title):
@@ -64,24 +43,6 @@ def test_what_is_typed_into_a_line_becomes_jobs_and_their_number_is_told(sweepin
     assert order.sweep.recipes == ("recipe.toml",)
     assert 'source = "model.py"' in order.texts["recipe.toml"]
     assert len(order.trusted_sha256) == 1
-
-
-def test_a_value_that_does_not_fit_is_told_and_nothing_starts(sweeping):
-    typed(sweeping, Axis.PLAN, "int9")
-    assert "int9" in sweeping.sweep.forecast.text()
-    assert not sweeping.sweep.start_button.isEnabled()
-    typed(sweeping, Axis.PLAN, "[fp32")
-    assert sweeping.sweep.axes.fields[Axis.PLAN].property("role") == "bad"
-    assert "close" in sweeping.sweep.axes.fields[Axis.PLAN].toolTip()
-
-
-def test_a_value_is_added_from_the_list_that_has_only_others(sweeping):
-    offer = sweeping.sweep.axes.offers[Axis.DEVICE]
-    offer.setCurrentIndex(offer.findData("cpu"))
-    offer.activated.emit(offer.currentIndex())
-    sweeping.settle()
-    assert sweeping.document.sweep.sweep.axes[Axis.DEVICE] == ("cpu",)
-    assert offer.findData("cpu") == -1
 
 
 def test_rows_come_with_progress_and_the_front_and_the_sweep_is_cancelled_and_continued(sweeping):
@@ -110,23 +71,6 @@ def test_rows_come_with_progress_and_the_front_and_the_sweep_is_cancelled_and_co
     assert panel.start_button.text() == "Continue"
     panel.start_button.click()
     assert sweeping.link.orders[0] == sweeping.link.orders[1]
-
-
-def test_the_front_and_the_heat_map_are_drawn(sweeping):
-    panel, verbs = sweeping.sweep, sweeping.session.sweep
-    panel.start_button.click()
-    for job, shape, ms in ((1, "x=1x1x8x8", 1.0), (2, "x=8x1x8x8", 4.0), (3, "x=8x1x16x16", 9.0)):
-        row = sweep_row(job, ms, shape=shape)
-        verbs.apply(SweepAdvanced(row=row, done=job, total=3, workers=1))
-    sweeping.settle()
-    for text in ("Front", "Batch and shape"):
-        panel.view.setCurrentText(text)
-        panel.view.activated.emit(panel.view.currentIndex())
-    table = panel.heat
-    assert [table.verticalHeaderItem(at).text() for at in range(2)] == ["batch 1", "batch 8"]
-    assert table.item(1, 0).text() == "4.00 ms"
-    assert table.item(0, 1).text() == ""
-    assert "job 3" in panel.chart.widget.accessibleDescription()
 
 
 def test_the_run_of_a_job_is_shown_in_all_panels(sweeping):
