@@ -31,6 +31,7 @@ from ace_studio.jobs.engine_packs import find_packs
 from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.places import example_recipe
+from ace_studio.records.recipes.recipe import EngineChoice
 
 
 @app.command(name="open")
@@ -52,16 +53,23 @@ def _inspect(path: Path, as_json: JsonFlag = False) -> int:
 
 
 @app.command(name="doctor")
-def describe_environment(as_json: JsonFlag = False) -> int:
+def describe_environment(
+    host: Annotated[str, typer.Option(help="Another machine instead, by ssh: user@name.")] = "",
+    python: Annotated[str, typer.Option(help="With --host: the interpreter there.")] = "",
+    as_json: JsonFlag = False,
+) -> int:
     """Say what this machine has: versions, devices, targets, and why some are missing."""
     console = Console(as_json=as_json)
-    answer = follow(messages.DoctorRequest(job="doctor"), console)
+    if python and not host:
+        raise AceError.of(ErrorCode.USAGE, "--python needs --host", why="the Python here is chosen in the settings")
+    request = messages.DoctorRequest(job="doctor", engine=EngineChoice(host=host, python=python))
+    answer = follow(request, console)
     found = answer.find(messages.EnvironmentFound)
-    if not as_json:
+    if not as_json and not host:
         show_packs(console)
     if answer.problems or found is None:
         return report_failure(answer.problems, console)
-    names = tuple(one.name for one in find_packs())
+    names = () if host else tuple(one.name for one in find_packs())
     return console.answer(msgspec.structs.replace(found.report, engine_packs=names), show_environment)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words
-from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
@@ -58,7 +58,8 @@ def follow(request: messages.AnyRequest, console: Console, *, contain: bool | No
     answer = JobAnswer()
     executor: JobRunner | None = kept_runner.get()
     if executor is None:
-        executor = WorkerExecutor() if contain is None else WorkerExecutor(WorkerClient(contain=lambda: contain))
+        is_usual = contain is None and not messages.engine_of(request).host
+        executor = WorkerExecutor() if is_usual else WorkerExecutor(EngineClient(contain=lambda: contain, is_lazy=True))
     try:
         with console.progress():
             for event in executor.run(request):

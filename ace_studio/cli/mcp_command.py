@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import Annotated
+
+import typer
 
 from ace_studio.cli.app import ContainFlag, app
-from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.engines import EngineClient
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.trust import TrustStore
 
 
 @app.command(name="mcp")
-def serve_tools(contain: ContainFlag = None) -> int:
+def serve_tools(
+    contain: ContainFlag = None,
+    host: Annotated[
+        list[str] | None, typer.Option(help="Another machine that recipes may name for the engine; repeat it for more.")
+    ] = None,
+) -> int:
     """Serve the commands as tools of an MCP server, at stdin and stdout, until the client goes."""
     if importlib.util.find_spec("mcp") is None:
         raise AceError.of(
@@ -23,6 +31,9 @@ def serve_tools(contain: ContainFlag = None) -> int:
     from ace_studio.cli.agents.runner import AgentRunner  # noqa: PLC0415 - as above
     from ace_studio.cli.agents.server import serve_agent  # noqa: PLC0415
 
+    def make_client() -> EngineClient:
+        return EngineClient(contain=lambda: contain, is_lazy=True)
+
     store = TrustStore(UserFolders.of_user().trust)
-    anyio.run(serve_agent, AgentRunner(store, lambda: WorkerClient(contain=lambda: contain)))
+    anyio.run(serve_agent, AgentRunner(store, make_client, hosts=host or ()))
     return ExitCode.DONE

@@ -14,7 +14,7 @@ from ace_studio.jobs.rescue import user_line
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.system_faults import system_problem
 
-_MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([\w.]+)'")
+MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([\w.]+)'")
 _SCRIPT_READER = re.compile(r"most recent call first\):\n  File \"[^\"]+torch.jit._serialization.py\"")
 
 
@@ -109,7 +109,7 @@ def cannot_start(interpreter: str, error: OSError | RuntimeError) -> Problem:
 
 
 def _start_failure(death: Death) -> Problem:
-    missing = [match[1] for line in death.tail if (match := _MISSING_MODULE.search(line))]
+    missing = [match[1] for line in death.tail if (match := MISSING_MODULE.search(line))]
     if missing:
         package = missing[-1].partition(".")[0]
         return _problem(

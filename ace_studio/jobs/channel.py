@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from contextlib import suppress
+from typing import Protocol
 
 from ace_studio.records.errors import AceError, ErrorCode
 
@@ -18,10 +19,26 @@ class ChannelLost(ConnectionError):  # noqa: N818 - named for what happened, lik
     """The other side is gone, or does not speak our protocol."""
 
 
+class Stream(Protocol):
+    """What a channel needs of a socket."""
+
+    def sendall(self, content: bytes, /) -> None:
+        """Write all of it. Raises: OSError."""
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """Read what is there, at least a byte; 0 at the end. Raises: OSError."""
+
+    def shutdown(self, how: int, /) -> None:
+        """End both directions. Raises: OSError."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
 class Channel:
     """Frames in both directions over one connected stream socket. Any thread may send; one thread receives."""
 
-    def __init__(self, connection: socket.socket, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, connection: Stream, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._socket = connection
         self._max_frame_bytes = max_frame_bytes
         self._send_lock = threading.Lock()

@@ -46,25 +46,28 @@ def bundle_of(
     folder: Path,
     patterns: Sequence[str] = (),
     *,
+    whole_folder_bytes: int | None = None,
     digest: Callable[[Path], str] = file_sha256,
 ) -> tuple[Bundle, dict[str, Path]]:
     """The bundle of a recipe, and where the content of each hash lies here.
 
     It holds the files that the recipe names, the Python code beside it, what ``patterns`` match, and everything else in
-    its folder up to `WHOLE_FOLDER_BYTES`. Hidden folders, environments, caches and results of runs are left out.
+    its folder up to ``whole_folder_bytes`` (None: `WHOLE_FOLDER_BYTES`). Hidden folders, environments, caches and
+    results of runs are left out.
 
     Raises: AceError(UNSUPPORTED) if that is more than `MOST_BYTES` or `MOST_FILES`; AceError(NOT_FOUND) for a pattern
     without a file.
     """
     folder = folder.absolute()
-    named = set(_named_files(recipe, folder))
+    named = set(named_files(recipe, folder))
     for pattern in patterns:
         found = {path for path in folder.glob(pattern) if path.is_file()}
         if not found:
             raise AceError.of(ErrorCode.NOT_FOUND, f"No file matches '{pattern}'", where=str(folder))
         named |= found
     beside = set(_files_below(folder, most=MOST_FILES))
-    is_small = sum(path.stat().st_size for path in beside) <= WHOLE_FOLDER_BYTES
+    most = WHOLE_FOLDER_BYTES if whole_folder_bytes is None else whole_folder_bytes
+    is_small = sum(path.stat().st_size for path in beside) <= most
     chosen = sorted(named | {path for path in beside if is_small or path.suffix == ".py"})
     size = sum(path.stat().st_size for path in chosen)
     if size > MOST_BYTES or len(chosen) > MOST_FILES:
@@ -72,7 +75,7 @@ def bundle_of(
             ErrorCode.UNSUPPORTED,
             f"The files of the job are too many to send: {len(chosen):,} files, {size / 1e9:.1f} GB",
             why=f"at most {MOST_FILES:,} files and {MOST_BYTES / 1e9:.0f} GB travel",
-            remedy="Name fewer files, or run the sweep where the files are.",
+            remedy="Name fewer files, put the model into a folder of its own, or run it where the files are.",
             where=str(folder),
         )
     root = Path(os.path.commonpath([folder, *(path.parent for path in chosen)]))
@@ -85,6 +88,18 @@ def bundle_of(
     key = sha256(msgspec.json.encode((inside, decisive))).hexdigest()
     bundle = Bundle(recipe=inside, folder=folder.relative_to(root).as_posix(), files=tuple(files.values()), key=key)
     return bundle, {file.sha256: path for path, file in files.items()}
+
+
+def missing(bundle: Bundle, store: Path) -> tuple[str, ...]:
+    """Hashes that a store lacks. A content that does not have its hash any more is removed. Raises: OSError."""
+    lacking: dict[str, None] = {}
+    for file in bundle.files:
+        kept = store / file.sha256
+        if kept.is_file() and file_sha256(kept) == file.sha256:
+            continue
+        kept.unlink(missing_ok=True)
+        lacking[file.sha256] = None
+    return tuple(lacking)
 
 
 def unpack(bundle: Bundle, contents: Mapping[str, bytes], store: Path, root: Path) -> Path:
@@ -123,7 +138,7 @@ def _link(source: Path, target: Path) -> None:
     write_atomically(target, source.read_bytes())
 
 
-def _named_files(recipe: Recipe, folder: Path) -> Iterator[Path]:
+def named_files(recipe: Recipe, folder: Path) -> Iterator[Path]:
     """The files, and the files in the folders, that a recipe names."""
     texts: list[str] = []
 

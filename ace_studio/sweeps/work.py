@@ -20,7 +20,7 @@ import msgspec
 import psutil
 from distributed import Event, Worker, WorkerPlugin, get_worker
 
-from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
 from ace_studio.records.bundle import Bundle, unpack
@@ -92,7 +92,7 @@ class _Engine:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._client: WorkerClient | None = None
+        self._client: EngineClient | None = None
         self._made_with = ("", "")
 
     def run(
@@ -104,7 +104,8 @@ class _Engine:
         with self._lock:
             if self._client is None or self._made_with != wanted:
                 self._close()
-                self._client, self._made_with = WorkerClient(task.interpreter, handlers=task.handlers), wanted
+                self._client = EngineClient(task.interpreter, handlers=task.handlers, is_lazy=True)
+                self._made_with = wanted
             client = self._client
 
             def watch() -> None:

@@ -13,6 +13,7 @@ from ace_studio.records.recipes.recipe import (
     CaptureControl,
     ControlKind,
     DecodeChoice,
+    EngineChoice,
     EvaluateChoice,
     FinetuneChoice,
     FinetuneMethod,
@@ -113,6 +114,13 @@ def recipes() -> st.SearchStrategy[Recipe]:
             max_size_mb=st.none() | _positive,
             max_latency_ratio=st.none() | _positive,
             optimize=st.sampled_from(Objective),
+        ),
+        engine=st.just(EngineChoice())
+        | st.builds(
+            EngineChoice,
+            host=st.sampled_from(["user@box", "10.0.0.1", "[::1]", "gpu-1.lan"]),
+            python=st.sampled_from(["", "~/torch env/bin/python"]),
+            files=st.lists(st.sampled_from(["*.npz", "**/*.json"]), max_size=2).map(tuple),
         ),
         measure=st.builds(
             MeasureChoice,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import count
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from ace_studio.records.messages import (
     JobFailed,
     Progress,
     TraceRequest,
+    engine_of,
 )
 from ace_studio.session.kept.trust import TrustStore, hash_in
 
@@ -27,8 +28,12 @@ from ace_studio.session.kept.trust import TrustStore, hash_in
 class AgentRunner:
     """Runs requests with the trust that the user has given; it never gives any. The engine starts with the first."""
 
-    def __init__(self, store: TrustStore, make_client: Callable[[], WorkerClient]) -> None:
+    def __init__(
+        self, store: TrustStore, make_client: Callable[[], WorkerClient], *, hosts: Collection[str] = ()
+    ) -> None:
+        """``hosts``: other machines that the user lets recipes name; files go to no other."""
         self._store = store
+        self._hosts = hosts
         self._make_client = make_client
         self._client: WorkerClient | None = None
         self._executor: WorkerExecutor | None = None
@@ -52,6 +57,10 @@ class AgentRunner:
 
     def run(self, request: AnyRequest) -> Iterator[AnyEvent]:
         """Yield the events of the request. What trusted folders hold is trusted as it is asked for."""
+        host = engine_of(request).host
+        if host and host not in self._hosts:
+            yield JobFailed(job=request.job, problems=(_no_host(host),))
+            return
         while True:
             # A name for each job: the end of a cancelled one must not reach the next.
             sent = replace(self._with_trust(request), job=f"{request.job}-{next(self._numbers)}")
@@ -109,6 +118,15 @@ class AgentRunner:
             for one in event.problems
         )
         return replace(event, problems=tuple(problems))
+
+
+def _no_host(host: str) -> Problem:
+    return Problem(
+        code=ErrorCode.UNTRUSTED,
+        what=f"The recipe names another machine, {host}",
+        why="files would be sent there, which the user has not allowed for tools",
+        remedy=f"The user starts the server with: ace-studio mcp --host {host}",
+    )
 
 
 def _remedy(path: str) -> str:

@@ -37,7 +37,7 @@ class ToolRow:
 ROWS = (
     ToolRow("inspect", "Open a file with this first; `entries` are the callables that may make the model.",
             is_read_only=True),
-    ToolRow("doctor", is_read_only=True),
+    ToolRow("doctor", without=("host", "python"), is_read_only=True),
     ToolRow("trace", "`capture.graph_breaks` says where capture stops, and why; `fix` tries what helps there.",
             is_read_only=True),
     ToolRow("fix", "Explains a graph break (`at`) by what was tried there, and what came of it."),

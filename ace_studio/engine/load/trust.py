@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, Problem
+from ace_studio.records.untrusted import untrusted_problem
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,4 @@ def require_trust(files: Iterable[CodeToRun], is_trusted: Callable[[str], bool])
 
 
 def _problem(file: CodeToRun) -> Problem:
-    return Problem(
-        code=ErrorCode.UNTRUSTED,
-        what=f"{file.path.name} holds code that has not been trusted",
-        why="opening it would run " + "; ".join(file.would_run),
-        remedy="if you trust its maker, press Trust, or add --trust on the command line",
-        where=str(file.path),
-        details=f"sha256:{file.sha256}",
-    )
+    return untrusted_problem(file.path, file.sha256, "; ".join(file.would_run))

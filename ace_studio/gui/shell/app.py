@@ -26,6 +26,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import AnyEvent
+from ace_studio.records.recipes.recipe import EngineChoice
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
@@ -68,6 +69,7 @@ class Studio:
         settings.subscribe(self._setting_changed)
         self.session.subscribe(self._ask_environment)
         self._environment_asked = 0
+        self._environment_engine: EngineChoice | None = None
         self._garbage = GarbageTimer(self.window)
         self._preload = Preload(self.window)
         # Modules stay for good; without this, each full garbage collection would scan them, which takes 50 ms.
@@ -81,10 +83,15 @@ class Studio:
         self._preload.start()
 
     def _ask_environment(self, document: Document, parts: frozenset[Part]) -> None:
-        """Query the environment as soon as the engine is idle: targets and devices are disabled until then."""
-        is_wanted = document.environment is None and document.activity.state is EngineState.IDLE
-        if is_wanted and Part.ACTIVITY in parts and self._environment_asked < ENVIRONMENT_TRIES:
-            self._environment_asked += 1
+        """Query the environment of the chosen engine as soon as it is idle: targets are disabled until then."""
+        engine = document.recipe.engine
+        if document.activity.state is not EngineState.IDLE or (engine.host and not document.is_trusted):
+            return  # opening a stranger's recipe connects to nobody
+        is_other = engine != self._environment_engine
+        is_wanted = document.environment is None and Part.ACTIVITY in parts
+        if is_other or (is_wanted and self._environment_asked < ENVIRONMENT_TRIES):
+            self._environment_engine = engine
+            self._environment_asked = 1 if is_other else self._environment_asked + 1
             QTimer.singleShot(0, self.session.jobs.request_environment)
 
     def _setting_changed(self, key: str) -> None:
@@ -111,9 +118,9 @@ class Studio:
 
 
 def _client(settings: Settings) -> WorkerClient:
-    from ace_studio.jobs.client import WorkerClient  # noqa: PLC0415 - not needed for the first picture
+    from ace_studio.jobs.engines import EngineClient  # noqa: PLC0415 - not needed for the first picture
 
-    return WorkerClient(settings.interpreter, contain=lambda: settings.contain, limits=lambda: settings.limits)
+    return EngineClient(settings.interpreter, contain=lambda: settings.contain, limits=lambda: settings.limits)
 
 
 def show_window(application: QApplication, folders: UserFolders, paths: Sequence[str]) -> int:

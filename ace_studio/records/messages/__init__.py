@@ -66,6 +66,7 @@ from ace_studio.records.messages.requests import (
     TraceRequest,
     ValuesRequest,
     code_of,
+    engine_of,
     writable_folders,
 )
 

@@ -39,6 +39,9 @@ class Phase(StrEnum):
     VALUES = "Computing values"
     ADVISE = "Looking for advice"
     INSTALL = "Installing the engine"
+    CONNECT = "Connecting"
+    SEND = "Sending files"
+    FETCH = "Fetching results"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.errors import Problem
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.recipe import EngineChoice, Recipe
 from ace_studio.records.results import CaptureAttempt
 
 
@@ -102,6 +102,9 @@ class CatchRequest(Request, frozen=True, kw_only=True):
 class DoctorRequest(Request, frozen=True, kw_only=True):
     """Report what this interpreter has: versions, devices, targets and why some are missing."""
 
+    engine: EngineChoice = EngineChoice()
+    """Which engine is asked."""
+
 
 class CancelRequest(Request, frozen=True, kw_only=True):
     """Stop the named job at the next safe point."""
@@ -126,6 +129,17 @@ def code_of(request: AnyRequest) -> Path | None:
             return Path(folder, script)
         case _:
             return None
+
+
+def engine_of(request: AnyRequest) -> EngineChoice:
+    """Where the request is to run. Files are inspected, and scripts are run, on this machine."""
+    match request:
+        case TraceRequest(recipe=recipe):
+            return recipe.engine
+        case DoctorRequest(engine=engine):
+            return engine
+        case _:
+            return EngineChoice()
 
 
 def writable_folders(request: AnyRequest) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ def contradictions(document: Mapping[str, Any]) -> Iterator[Fault]:
     yield from _finetune_faults(tables.get("finetune", {}))
     yield from _metric_faults(tables.get("evaluate", {}))
     yield from _decode_faults(tables.get("measure", {}).get("decode", {}))
+    yield from _engine_faults(tables.get("engine", {}))
     yield from _source_of_examples_faults(inputs)
     if calibration.get("inputs") and calibration.get("caught"):
         yield Fault(
@@ -34,6 +35,17 @@ def contradictions(document: Mapping[str, Any]) -> Iterator[Fault]:
     named = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)] if isinstance(rows, list) else []
     yield from _row_faults(named)
     yield from _dim_faults(inputs.get("dims", {}), [row for _, row in named])
+
+
+def _engine_faults(engine: Mapping[str, Any]) -> Iterator[Fault]:
+    for key in ("python", "files"):
+        if engine.get(key) and not engine.get("host"):
+            yield Fault(
+                ("engine", key),
+                f"[engine] has '{key}', but no host",
+                why="a recipe chooses the engine on another machine only; the one here is a setting of this user",
+                remedy="add host, or remove it",
+            )
 
 
 def _metric_faults(evaluate: Mapping[str, Any]) -> Iterator[Fault]:

@@ -343,6 +343,17 @@ class TargetsChoice(msgspec.Struct, frozen=True, kw_only=True):
     sizes (TensorRT, ExecuTorch); else the examples say."""
 
 
+class EngineChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the engine of this recipe runs."""
+
+    host: str = ""
+    """``user@name``, or a name of the ssh configuration; empty: on this machine."""
+    python: str = ""
+    """Its interpreter there; empty: ``python3``."""
+    files: tuple[str, ...] = ()
+    """Patterns of more files that go there: what the code reads and the recipe does not name."""
+
+
 class LimitsChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What a job may use before it is ended. 0 is the default of `jobs.limit_watch`."""
 
@@ -384,6 +395,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     prune: PruneChoice = PruneChoice()
     finetune: FinetuneChoice = FinetuneChoice()
     limits: LimitsChoice = LimitsChoice()
+    engine: EngineChoice = EngineChoice()
     advice_from: AdviceOrigin = AdviceOrigin()
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ace_studio.records.advice import AdviceQuantity
+from ace_studio.records.hosts import HOST_WORD
 from ace_studio.records.recipes.fault import Fault, listing_hint, nearest_hint, path_text
 from ace_studio.records.recipes.plan import FLOATS, rule_problem
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, METRIC_NAMES
@@ -188,6 +189,12 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("limits", "memory_mb", is_good=lambda most: most >= 0, wanted="at least 0 (0 is the default)"),
     _range_rule("limits", "step_s", is_good=lambda most: most >= 0, wanted="at least 0 (0 is the default)"),
     _range_rule("limits", "examples", is_good=lambda most: most >= 1, wanted="at least 1"),
+    _Rule(
+        ("engine", "host"),
+        str,
+        lambda host: "" if not host or HOST_WORD.fullmatch(host) else f"'{host}' is not the name of a host",
+        lambda _: "write for example 'user@box'; a port and a key belong in ~/.ssh/config",
+    ),
     _word_rule(("evaluate", "metric"), "a metric", METRIC_NAMES),
     _Rule(
         ("evaluate", "data"),

@@ -225,8 +225,9 @@ class JobVerbs:
         return request.job
 
     def request_environment(self) -> None:
-        """Ask the engine what its interpreter has; the answer is `Document.environment`."""
-        self._submit(messages.DoctorRequest(job=self._queue.new_job(messages.DoctorRequest)))
+        """Ask the recipe's engine what its interpreter has; the answer is `Document.environment`."""
+        job = self._queue.new_job(messages.DoctorRequest)
+        self._submit(messages.DoctorRequest(job=job, engine=self._state.document.recipe.engine))
 
     def inspect_source(self, *, is_opening: bool = False) -> None:
         """Ask what the source is. When a file is opened, the answer may fill in what is plain."""

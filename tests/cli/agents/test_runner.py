@@ -16,7 +16,7 @@ from ace_studio.records.messages import (
     Progress,
     TraceRequest,
 )
-from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
 from ace_studio.session.kept.trust import TrustStore
 
 
@@ -119,3 +119,13 @@ def test_a_call_that_is_cancelled_before_its_job_sends_none(runner, engine):
     runner.begin(lambda event: None)
     runner.cancel()
     assert isinstance(next(runner.run(trace())), JobCancelled) and not engine.requests
+
+
+def test_a_recipe_may_name_only_a_host_that_the_user_allowed(store):
+    request = TraceRequest(job="trace", recipe=Recipe(engine=EngineChoice(host="user@box")), folder="/")
+    refusing = AgentRunner(store, lambda: pytest.fail("an engine was started"))
+    (event,) = refusing.run(request)
+    assert event.problems[0].code is ErrorCode.UNTRUSTED and "mcp --host user@box" in event.problems[0].remedy
+    allowing = AgentRunner(store, lambda: pytest.fail("an engine was started"), hosts=["user@box"])
+    with pytest.raises(pytest.fail.Exception):
+        list(allowing.run(request))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
+from tests.jobs.hosts.linking import HANDLERS
 from tests.jobs.hosts.ssh_host import SshHost, ssh_host
 
 
@@ -20,3 +23,19 @@ def shared_host(tmp_path_factory) -> Iterator[SshHost]:
 def host(shared_host, monkeypatch) -> SshHost:
     monkeypatch.setenv(SSH_VARIABLE, shared_host.command)
     return shared_host
+
+
+@pytest.fixture
+def client(host) -> Iterator[EngineClient]:
+    made = EngineClient(handlers=HANDLERS, is_lazy=True)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    made = tmp_path / "model"
+    made.mkdir()
+    (made / "model.py").write_text(f"# {tmp_path}\ndef make(): ...")
+    (made / "data.txt").write_text("the data")
+    return made

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -50,13 +51,15 @@ class SshHost:
     def cut(self) -> None:
         """End all connections, as a network does."""
 
-        def abort() -> None:
-            for connection in self._connections:
-                connection.abort()
-            self._connections.clear()
-
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(abort)
+        self._loop.call_soon_threadsafe(self.abort_all)
+
+    def abort_all(self) -> None:
+        """The same, in the loop's own thread."""
+        for connection in self._connections:
+            with suppress(Exception):  # it may be gone already
+                connection.abort()
+        self._connections.clear()
 
 
 def make_key(path: Path) -> Path:
@@ -74,6 +77,7 @@ def ssh_host(folder: Path) -> Iterator[SshHost]:
     host = SshHost(home=home, command="", folder=folder)
     started, over = threading.Event(), asyncio.Event()
     port: list[int] = []
+    running: list[asyncio.subprocess.Process] = []
 
     class Server(asyncssh.SSHServer):
         def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -103,6 +107,7 @@ def ssh_host(folder: Path) -> Iterator[SshHost]:
             command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=home, env=environment, start_new_session=True
         )
         assert started_here.stdin and started_here.stdout and started_here.stderr
+        running.append(started_here)
         feeding = asyncio.create_task(pump(process.stdin, started_here.stdin, closes=True))
         await asyncio.gather(
             pump(started_here.stdout, process.stdout), pump(started_here.stderr, process.stderr), started_here.wait()
@@ -120,10 +125,12 @@ def ssh_host(folder: Path) -> Iterator[SshHost]:
         port.append(server.get_port())
         started.set()
         await over.wait()
-        for connection in host._connections:
-            with suppress(Exception):  # it may be gone already
-                connection.abort()
         server.close()
+        host.abort_all()
+        for one in running:
+            with suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            await one.wait()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()

@@ -93,36 +93,12 @@ def test_a_wrong_key_an_unknown_key_of_the_host_and_no_python_are_told_apart(hos
     assert "ssh-copy-id" in problem.remedy and "Permission denied" in problem.why
 
 
-@pytest.mark.parametrize(
-    ("said", "what"),
-    [
-        ("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.", "is not the one"),
-        ("ssh: Could not resolve hostname box: Name or service not known", "There is no host named box"),
-        ("ssh: connect to host box port 22: Connection timed out", "cannot be reached"),
-        ("ssh: connect to host box port 22: Connection refused", "cannot be reached"),
-        ("Connection closed by 10.0.0.1 port 22", "The connection to user@box was cut"),
-        ("something new", "The command on user@box failed"),
-    ],
-)
-def test_what_ssh_says_becomes_a_problem_with_a_remedy(tmp_path, monkeypatch, said, what):
-    fake_ssh(tmp_path, monkeypatch, f"echo '{said}' >&2\nexit 255")
-    problem = failure("user@box")
-    assert what in problem.what and problem.remedy and problem.where == "user@box"
-    assert problem.why in said or "exit code" in problem.why
-
-
 def test_no_ssh_and_no_answer_are_problems_too(tmp_path, monkeypatch):
     monkeypatch.setenv(SSH_VARIABLE, str(tmp_path / "none"))
     assert failure("box").what == "There is no ssh on this machine"
     fake_ssh(tmp_path, monkeypatch, "exec sleep 60")
     problem = failure("box", limit_s=0.2)
     assert problem.code is ErrorCode.TIMEOUT and "did not answer" in problem.what
-
-
-@pytest.mark.parametrize("host", ["-oProxyCommand=reboot", "", "a b", "user@-x", "box;ls"])
-def test_no_host_can_be_an_option_or_a_command(host, tmp_path, monkeypatch):
-    fake_ssh(tmp_path, monkeypatch, f"touch {tmp_path}/called")
-    assert failure(host).code is ErrorCode.USAGE and not (tmp_path / "called").exists()
 
 
 def test_a_python_in_the_home_there_is_found_and_quoted(host):

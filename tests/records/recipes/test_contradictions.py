@@ -14,6 +14,8 @@ from tests.records.recipe_problems import MINIMAL, problems_of
         ("[evaluate]\ndata = 'held_out.npz'", 5, "no metric"),
         ("[evaluate]\nfunction = 'score'\nmetric = 'mse'\ndata = 'held_out'", 6, "both a function and a metric"),
         ("[measure]\ndecode = { tokens = 8 }", 5, "which input takes the token"),
+        ("[engine]\npython = '/opt/python'", 5, "but no host"),
+        ("[engine]\nhost = '-oProxyCommand=x'", 5, "is not the name of a host"),
         ("[inputs]\nrows = [{}]", 5, "is empty"),
         ("[[inputs.rows]]\nx = { shape = [1] }\n[[inputs.rows]]\ny = { shape = [1] }", 6, "the first row gives x"),
         ("[inputs]\ntracing = 'f'\n[[inputs.rows]]\nx = { shape = [1] }", 6, "both tracing inputs and rows"),

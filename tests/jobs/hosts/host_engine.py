@@ -1,0 +1,89 @@
+"""Serves the jobs of the tests of hosts, without torch; ``[model] entry`` says how a job behaves."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+from ace_studio.engine.progress import Reporter
+from ace_studio.records.messages import (
+    DoctorRequest,
+    EnvironmentFound,
+    EnvironmentReport,
+    FileInspected,
+    FileReport,
+    InspectRequest,
+    JobFinished,
+    Phase,
+    TraceRequest,
+)
+
+
+def work(request: TraceRequest, reporter: Reporter) -> None:
+    """Says what it sees, and writes an artifact of more than one piece."""
+    reporter.phase(Phase.MEASURE, str(Path(request.folder) / "model.py"))
+    output = Path(getattr(request, "output", "") or request.folder)
+    seen = [f"home {os.environ['HOME']}"]
+    seen += [f"{path.name} {path.read_text()}" for path in Path(request.folder).iterdir() if path.is_file()]
+    (output / "seen.txt").write_text("\n".join(seen))
+    (output / "artifacts").mkdir(exist_ok=True)
+    (output / "artifacts" / "model.pt2").write_bytes(b"artifact" * 200_000)
+    reporter.emit(JobFinished(output=str(output)))
+
+
+def wait(request: TraceRequest, reporter: Reporter) -> None:
+    """Goes on until the file exists that the job's name ends with."""
+    gate = Path(request.job.partition(" ")[2])
+    gate.with_name("gate.begun").touch()
+    while not gate.exists():
+        reporter.phase(Phase.MEASURE, "waiting")
+        time.sleep(0.02)
+    reporter.phase(Phase.MEASURE, "the last step")
+    (Path(request.output) / "seen.txt").write_text("waited")  # type: ignore[attr-defined]
+    reporter.emit(JobFinished())
+
+
+def listen(request: TraceRequest, reporter: Reporter) -> None:
+    while True:
+        reporter.phase(Phase.LOAD)
+        time.sleep(0.01)
+
+
+def stubborn(request: TraceRequest, reporter: Reporter) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    reporter.phase(Phase.LOAD)
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:  # noqa: BLE001 - that is the misbehaviour
+            continue
+
+
+def crash(request: TraceRequest, reporter: Reporter) -> None:
+    ctypes.string_at(0)
+
+
+def echo(request: TraceRequest, reporter: Reporter) -> None:
+    reporter.emit(JobFinished())
+
+
+def trace(request: TraceRequest, reporter: Reporter) -> None:
+    globals()[request.recipe.model.entry or "echo"](request, reporter)
+
+
+def inspect(request: InspectRequest, reporter: Reporter) -> None:
+    report = FileReport(path=request.path, kind="python", label="", sha256="", size_bytes=1, trust="data")
+    reporter.emit(FileInspected(report=report))
+
+
+def doctor(request: DoctorRequest, reporter: Reporter) -> None:
+    report = EnvironmentReport(
+        python="3", executable=os.environ["HOME"], platform="", cpu="", cores=1, memory_bytes=1, versions={}
+    )
+    reporter.emit(EnvironmentFound(report=report))
+
+
+run = fix = preview_prune = sensitivity = values = catch_inputs = trace
