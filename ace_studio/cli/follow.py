@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -15,6 +15,7 @@ from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus
+from ace_studio.records.sweeps import SweepEnded, SweepEvent, SweepOrder
 
 EventT = TypeVar("EventT", bound=messages.AnyEvent)
 
@@ -29,7 +30,16 @@ class JobRunner(Protocol):
         """Called after the request."""
 
 
-kept_runner: ContextVar[JobRunner | None] = ContextVar("kept_runner", default=None)
+class KeptRunner(JobRunner, Protocol):
+    """What runs the requests and sweeps of many commands, with the trust of its owner."""
+
+    def sweep(
+        self, order: SweepOrder, on_event: Callable[[SweepEvent], None], *, hosts: Iterable[str] = ()
+    ) -> SweepEnded:
+        """Run a sweep, whose recipes name these hosts, in a process of its own."""
+
+
+kept_runner: ContextVar[KeptRunner | None] = ContextVar("kept_runner", default=None)
 """Runs the requests of all commands, where one program gives many; None: each command starts an engine process."""
 _LOST = (AttemptStatus.TIMEOUT, AttemptStatus.CRASHED)
 

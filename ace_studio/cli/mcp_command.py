@@ -35,5 +35,5 @@ def serve_tools(
         return EngineClient(contain=lambda: contain, is_lazy=True)
 
     store = TrustStore(UserFolders.of_user().trust)
-    anyio.run(serve_agent, AgentRunner(store, make_client, hosts=host or ()))
+    anyio.run(serve_agent, AgentRunner(store, make_client, contain=contain, hosts=host or ()))
     return ExitCode.DONE

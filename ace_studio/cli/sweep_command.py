@@ -10,10 +10,11 @@ import typer
 
 from ace_studio.cli.app import JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
+from ace_studio.cli.follow import kept_runner
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.records.sweep_file import read_jobs
-from ace_studio.records.sweeps import JobAdvanced, RowStatus, SweepEvent, SweepReport, SweepRow, SweepStatus
+from ace_studio.records.sweep_file import read_jobs, read_sweep
+from ace_studio.records.sweeps import JobAdvanced, RowStatus, SweepEvent, SweepOrder, SweepReport, SweepRow, SweepStatus
 
 
 @app.command(name="sweep")
@@ -33,15 +34,23 @@ def run_sweep_file(
             f"A sweep needs {' and '.join(missing)}",
             remedy="pip install 'ace-studio[sweep]'",
         )
-    # Dask takes a second that other commands save.
-    from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415
-
     jobs = read_jobs(paths)
-    options = SweepOptions(
-        scheduler=scheduler, trust=trust, workers=workers, on_event=lambda event: _say(event, console)
-    )
     with console.progress():
-        report = run_sweep(jobs, out, options)
+        if (runner := kept_runner.get()) is not None:
+            sweep, folder, _, _ = read_sweep(paths)
+            order = SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
+            hosts = {job.recipe.engine.host for job in jobs}
+            ended = runner.sweep(order, lambda event: _say(event, console), hosts=hosts)
+            if ended.report is None:
+                raise AceError(*ended.problems)
+            report = ended.report
+        else:
+            from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415 - Dask takes a second
+
+            options = SweepOptions(
+                scheduler=scheduler, trust=trust, workers=workers, on_event=lambda event: _say(event, console)
+            )
+            report = run_sweep(jobs, out, options)
     console.answer(report, lambda found, to: show_sweep(found, to, out))
     return exit_code(report)
 

@@ -44,16 +44,25 @@ def read_jobs(paths: Sequence[Path]) -> tuple[SweepJob, ...]:
 
     Raises: AceError(RECIPE or NOT_FOUND) with every mistake.
     """
+    sweep, folder, name, text = read_sweep(paths)
+    return sweep_jobs(sweep, folder, name=name, text=text)
+
+
+def read_sweep(paths: Sequence[Path]) -> tuple[Sweep, Path, str, str]:
+    """The sweep of one file, or of recipes as they are; the folder of its paths; its name and its text in messages.
+
+    Raises: as `read_jobs`, without what is wrong in a recipe.
+    """
     texts = {path: read_recipe_text(path) for path in paths}
     first, text = next(iter(texts.items()))
     if "recipes" not in (document := parse_toml(text, first.name)):
-        return sweep_jobs(Sweep(recipes=tuple(map(str, paths))), Path(), name="the sweep")
+        return Sweep(recipes=tuple(map(str, paths))), Path(), "the sweep", ""
     if len(paths) > 1:
         remedy = "name one file with 'recipes', or recipes only"
         raise AceError.of(
             ErrorCode.USAGE, f"{first.name} is a sweep; it cannot be mixed with other files", remedy=remedy
         )
-    return sweep_jobs(checked_sweep(document, name=first.name, text=text), first.parent, name=first.name, text=text)
+    return checked_sweep(document, name=first.name, text=text), first.parent, first.name, text
 
 
 def checked_sweep(document: Mapping[str, Any], *, name: str, text: str = "") -> Sweep:

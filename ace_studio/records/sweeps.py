@@ -198,6 +198,8 @@ class SweepOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Python of the engine; empty: the one that runs the sweep."""
     trusted_sha256: tuple[str, ...] = ()
     """Contents that may run."""
+    contain: bool | None = None
+    """Whether the engine is contained, as in `WorkerClient`."""
     handlers: str = ""
     """Serves the requests instead of the engine, as in `WorkerClient`."""
 

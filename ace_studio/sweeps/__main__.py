@@ -65,6 +65,7 @@ def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
         workers=order.workers,
         interpreter=order.interpreter,
         trusted_sha256=order.trusted_sha256,
+        contain=order.contain,
         handlers=order.handlers,
         on_event=tell,
     )

@@ -58,6 +58,8 @@ class SweepOptions:
     """Contents that may run without that."""
     interpreter: str = ""
     """Python of the engine on this machine; empty: the one that runs this."""
+    contain: bool | None = None
+    """Whether the engine is contained, as in `WorkerClient`."""
     workers: int = 0
     """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
     handlers: str = ""
@@ -174,7 +176,7 @@ class _Running:
         options = self._options
         task = Task(
             job=job, topic=topic, recipe=one.recipe, trust=options.trust, trusted_sha256=options.trusted_sha256,
-            handlers=options.handlers,
+            handlers=options.handlers, contain=options.contain,
         )  # fmt: skip
         if not options.scheduler:
             output = str(self._folder(job).absolute())

@@ -51,6 +51,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Contents that may run without that."""
     interpreter: str = ""
     """Python of the engine; empty: the one that runs the worker."""
+    contain: bool | None = None
+    """Whether the engine is contained, as in `WorkerClient`."""
     handlers: str = ""
     """Serves the requests instead of the engine, as in `WorkerClient`."""
 
@@ -93,19 +95,21 @@ class _Engine:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._client: EngineClient | None = None
-        self._made_with = ("", "")
+        self._made_with: tuple[object, ...] = ()
 
     def run(
         self, request: messages.RunRequest, task: Task, *, is_cancelled: Callable[[], bool]
     ) -> Iterator[messages.AnyEvent]:
         """The events of a request; ``is_cancelled`` is asked once a second, in another thread."""
         ended = threading.Event()
-        wanted = task.interpreter, task.handlers
+        wanted = task.interpreter, task.handlers, task.contain
         with self._lock:
             if self._client is None or self._made_with != wanted:
                 self._close()
-                self._client = EngineClient(task.interpreter, handlers=task.handlers, is_lazy=True)
                 self._made_with = wanted
+                self._client = EngineClient(
+                    task.interpreter, handlers=task.handlers, contain=lambda: task.contain, is_lazy=True
+                )
             client = self._client
 
             def watch() -> None:

@@ -12,11 +12,13 @@ from mcp import types
 
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.results import RESULT_NAME
+from ace_studio.records.sweeps import SWEEP_NAME
 
 MOST_ENTRIES = 100
 """Entries of a list that an answer holds."""
 EXIT_CODE_KEY = "ace-studio/exit-code"
 _RUN_FILES = (RESULT_NAME, "report.html", "comparison.svg")
+_SWEEP_FILES = (SWEEP_NAME, "sweep.html", "sweep.csv")
 
 
 def tool_answer(code: int, printed: str, values: Mapping[str, Any], whole: Path) -> types.CallToolResult:
@@ -60,6 +62,7 @@ def linked_files(document: Any, values: Mapping[str, Any]) -> Iterator[Path]:
     folder = Path(values.get("out") or values.get("folder") or ".").absolute()
     runs = document.get("runs", ())
     named = [folder / name for name in _RUN_FILES if "runs" in document]
+    named += [folder / name for name in _SWEEP_FILES if "rows" in document]
     named += [folder / run["artifact"] for run in runs if run.get("artifact")]
     named += [Path(document[key]) for key in ("saved", "patch") if key in document]
     named += [Path(name) for name in document.get("changed_files", ())]

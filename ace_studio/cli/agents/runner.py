@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import count
+from queue import SimpleQueue
 
 from msgspec.structs import replace
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyEvent,
@@ -18,10 +20,12 @@ from ace_studio.records.messages import (
     CatchRequest,
     JobCancelled,
     JobFailed,
+    Phase,
     Progress,
     TraceRequest,
     engine_of,
 )
+from ace_studio.records.sweeps import JobAdvanced, SweepEnded, SweepEvent, SweepOrder
 from ace_studio.session.kept.trust import TrustStore, hash_in
 
 
@@ -29,11 +33,18 @@ class AgentRunner:
     """Runs requests with the trust that the user has given; it never gives any. The engine starts with the first."""
 
     def __init__(
-        self, store: TrustStore, make_client: Callable[[], WorkerClient], *, hosts: Collection[str] = ()
+        self,
+        store: TrustStore,
+        make_client: Callable[[], WorkerClient],
+        *,
+        contain: bool | None = None,
+        hosts: Collection[str] = (),
     ) -> None:
         """``hosts``: other machines that the user lets recipes name; files go to no other."""
         self._store = store
+        self._contain = contain
         self._hosts = hosts
+        self._sweep: SweepProcess | None = None
         self._make_client = make_client
         self._client: WorkerClient | None = None
         self._executor: WorkerExecutor | None = None
@@ -54,12 +65,13 @@ class AgentRunner:
         self._cancelled.set()
         if self._client is not None and self._job:
             self._client.cancel(self._job)
+        if self._sweep is not None:
+            self._sweep.stop()
 
     def run(self, request: AnyRequest) -> Iterator[AnyEvent]:
         """Yield the events of the request. What trusted folders hold is trusted as it is asked for."""
-        host = engine_of(request).host
-        if host and host not in self._hosts:
-            yield JobFailed(job=request.job, problems=(_no_host(host),))
+        if refused := self._refused_hosts([engine_of(request).host]):
+            yield JobFailed(job=request.job, problems=refused)
             return
         while True:
             # A name for each job: the end of a cancelled one must not reach the next.
@@ -71,6 +83,41 @@ class AgentRunner:
                     yield self._told(event)
             if not is_covered:
                 return
+
+    def sweep(
+        self, order: SweepOrder, on_event: Callable[[SweepEvent], None], *, hosts: Iterable[str] = ()
+    ) -> SweepEnded:
+        """Run a sweep in a process of its own: a worker of Dask must not inherit the client's stdout.
+
+        ``hosts`` are those that its recipes name.
+        """
+        if refused := self._refused_hosts(hosts):
+            return SweepEnded(problems=refused)
+        while True:
+            ended = self._swept(replace(order, trusted_sha256=self._store.hashes, contain=self._contain), on_event)
+            rows = ended.report.rows if ended.report is not None else ()
+            refused = tuple(one.error for one in rows if one.error and one.error.code is ErrorCode.UNTRUSTED)
+            if not refused or self._cancelled.is_set() or not self._cover(refused):
+                break
+        if ended.report is None:
+            return ended
+        told = tuple(replace(one, error=self._refusal(one.error)) if one.error else one for one in rows)
+        return replace(ended, report=replace(ended.report, rows=told))
+
+    def _refused_hosts(self, hosts: Iterable[str]) -> tuple[Problem, ...]:
+        return tuple(_no_host(host) for host in sorted(set(hosts)) if host and host not in self._hosts)
+
+    def _swept(self, order: SweepOrder, on_event: Callable[[SweepEvent], None]) -> SweepEnded:
+        events: SimpleQueue[SweepEvent | SweepEnded] = SimpleQueue()
+        self._sweep = SweepProcess(order, events.put)
+        if self._cancelled.is_set():
+            self._sweep.stop()
+        while not isinstance(event := events.get(), SweepEnded):
+            if self._tell is not None:
+                self._tell(_progress(event))
+            on_event(event)
+        self._sweep = None
+        return event
 
     def close(self) -> None:
         """The request is over; the process stays."""
@@ -113,11 +160,19 @@ class AgentRunner:
         """The event; a refusal says how the user gives trust."""
         if not isinstance(event, JobFailed):
             return event
-        problems = (
-            replace(one, remedy=_remedy(self._recipe or one.where)) if one.code is ErrorCode.UNTRUSTED else one
-            for one in event.problems
-        )
-        return replace(event, problems=tuple(problems))
+        return replace(event, problems=tuple(map(self._refusal, event.problems)))
+
+    def _refusal(self, problem: Problem) -> Problem:
+        if problem.code is not ErrorCode.UNTRUSTED:
+            return problem
+        return replace(problem, remedy=_remedy(self._recipe or problem.where))
+
+
+def _progress(event: SweepEvent) -> Progress:
+    if isinstance(event, JobAdvanced):
+        return Progress(job=event.job, phase=Phase(event.phase), detail=f"job {event.job}")
+    phase = Phase.START if event.row is None else Phase.EXPORT
+    return Progress(job="", phase=phase, detail=f"{event.done} of {event.total} jobs ended")
 
 
 def _no_host(host: str) -> Problem:

@@ -48,6 +48,8 @@ ROWS = (
     ToolRow("prune", fixed=("--preview",), without=("preview",), is_read_only=True),
     ToolRow("catch"),
     ToolRow("run", "May take minutes. The files of the result are linked."),
+    ToolRow("sweep", "May take hours; a cancelled one goes on where it was. `rows` has a job each.",
+            without=("scheduler",)),
     ToolRow("report", is_read_only=True),
     ToolRow("compare", is_read_only=True),
     ToolRow("advise", "With `apply` it runs one card into the folder `out`."),

@@ -62,7 +62,7 @@ class PanelGroup(StrEnum):
             PanelGroup.GRAPH: tr("Graph and source"),
             PanelGroup.PLAN: tr("Plan"),
             PanelGroup.RESULTS: tr("Run and results"),
-            PanelGroup.HISTORY: tr("Sweep, history and code"),
+            PanelGroup.HISTORY: tr("History, sweep and code"),
         }[self]
 
 
@@ -152,10 +152,10 @@ PANELS: tuple[PanelRow, ...] = (
          "What to try next, with the expected gain", _advice),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "ProblemsPanel", "problems", "Problems", "",
          "What went wrong, why, and what to do", _problems),
+    _row(PanelGroup.HISTORY, Area.BOTTOM, "HistoryPanel", "history", "History", "Y", "Past runs on this machine"),
     _row(PanelGroup.HISTORY, Area.BOTTOM, "SweepPanel", "sweep", "Sweep", "W",
          "Many runs: every combination of plans, targets, threads and shapes, compared",
          lambda document: len(document.sweep.rows)),
-    _row(PanelGroup.HISTORY, Area.BOTTOM, "HistoryPanel", "history", "History", "Y", "Past runs on this machine"),
     _row(PanelGroup.HISTORY, Area.BOTTOM, "CodePanel", "code", "Code", "",
          "The recipe as Python and as a command line"),
 )  # fmt: skip

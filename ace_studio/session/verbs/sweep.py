@@ -200,6 +200,7 @@ class SweepVerbs:
             order = SweepOrder(
                 sweep=sweep, folder=folder, texts=texts, out=self.out, scheduler=now.scheduler, workers=now.workers,
                 interpreter=str(self._settings.get("interpreter")), trusted_sha256=self._trust.hashes,
+                contain=self._settings.contain,
             )  # fmt: skip
             with explained(ErrorCode.NOT_FOUND, "The sweep could not be started"):
                 self._link.start(order)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import ClassVar
+
 import pytest
 
+from ace_studio.cli.agents import runner as runner_module
 from ace_studio.cli.agents.runner import AgentRunner
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.errors import ErrorCode, Problem
@@ -13,10 +17,22 @@ from ace_studio.records.messages import (
     JobCancelled,
     JobFailed,
     JobFinished,
+    Phase,
     Progress,
     TraceRequest,
 )
 from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
+from ace_studio.records.sweeps import (
+    JobAdvanced,
+    RowStatus,
+    Sweep,
+    SweepAdvanced,
+    SweepEnded,
+    SweepOrder,
+    SweepReport,
+    SweepRow,
+    SweepStatus,
+)
 from ace_studio.session.kept.trust import TrustStore
 
 
@@ -129,3 +145,61 @@ def test_a_recipe_may_name_only_a_host_that_the_user_allowed(store):
     allowing = AgentRunner(store, lambda: pytest.fail("an engine was started"), hosts=["user@box"])
     with pytest.raises(pytest.fail.Exception):
         list(allowing.run(request))
+
+
+class FakeSweep:
+    """A process of a sweep that refuses its job until the content is trusted."""
+
+    orders: ClassVar[list] = []
+
+    def __init__(self, order, on_event):
+        self.orders.append(order)
+        on_event(SweepAdvanced(row=None, done=0, total=1, workers=1))
+        on_event(JobAdvanced(job="1", phase=str(Phase.LOWER)))
+        row = SweepRow(job="1", recipe="a.toml", axes={}, status=RowStatus.DONE)
+        if "ab12" not in order.trusted_sha256:
+            problem = Problem(code=ErrorCode.UNTRUSTED, what="no", where="/w/net.py", details="sha256:ab12")
+            row = SweepRow(job="1", recipe="a.toml", axes={}, status=RowStatus.FAILED, error=problem)
+        on_event(SweepEnded(report=SweepReport(status=SweepStatus.OK, rows=(row,))))
+
+    def stop(self):
+        self.orders.append("stopped")
+
+
+@pytest.fixture
+def swept(monkeypatch):
+    FakeSweep.orders.clear()
+    monkeypatch.setattr(runner_module, "SweepProcess", FakeSweep)
+    return FakeSweep.orders
+
+
+ORDER = SweepOrder(sweep=Sweep(recipes=("a.toml",)), folder="/w", out="/out", trusted_sha256=("cd34",))
+
+
+def test_a_sweep_runs_with_the_trust_of_the_user_only_and_a_refusal_says_how_it_is_given(runner, swept):
+    told = []
+    runner.begin(told.append)
+    ended = runner.sweep(ORDER, lambda event: None)
+    assert [order.trusted_sha256 for order in swept] == [()]
+    assert "ace-studio trust --add /w/net.py" in ended.report.rows[0].error.remedy
+    assert [(one.phase, one.detail) for one in told][-1] == (Phase.LOWER, "job 1")
+
+
+def test_what_a_trusted_folder_holds_is_swept_in_a_second_go(runner, swept, store):
+    store.trust_folder(Path("/w"))
+    runner.begin(lambda event: None)
+    ended = runner.sweep(ORDER, lambda event: None)
+    assert [order.trusted_sha256 for order in swept] == [(), ("ab12",)]
+    assert ended.report.rows[0].status is RowStatus.DONE
+
+
+def test_a_sweep_that_was_cancelled_before_it_began_is_stopped(runner, swept):
+    runner.begin(lambda event: None)
+    runner.cancel()
+    runner.sweep(ORDER, lambda event: None)
+    assert swept[1] == "stopped"
+
+
+def test_a_sweep_may_name_only_hosts_that_the_user_allowed(runner, swept):
+    ended = runner.sweep(ORDER, lambda event: None, hosts=["", "box"])
+    assert ended.report is None and "mcp --host box" in ended.problems[0].remedy and not swept
