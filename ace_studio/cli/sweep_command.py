@@ -23,6 +23,7 @@ def run_sweep_file(
     out: Annotated[Path, typer.Option("--out", help="Folder for all results; a sweep that was stopped goes on there.")],
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler; else all cores of this machine.")] = "",
     workers: Annotated[int, typer.Option(help="Most jobs at once on this machine; 0: as cores and memory allow.")] = 0,
+    mlflow: Annotated[str, typer.Option(help="Address of an MLflow server to log the jobs to.")] = "",
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -48,7 +49,8 @@ def run_sweep_file(
             from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415 - Dask takes a second
 
             options = SweepOptions(
-                scheduler=scheduler, trust=trust, workers=workers, on_event=lambda event: _say(event, console)
+                scheduler=scheduler, trust=trust, workers=workers, mlflow=mlflow,
+                on_event=lambda event: _say(event, console),
             )
             report = run_sweep(jobs, out, options)
     console.answer(report, lambda found, to: show_sweep(found, to, out))

@@ -18,6 +18,7 @@ def sweep(
     scheduler: str = "",
     trust: bool = False,
     workers: int = 0,
+    mlflow: str = "",
     on_event: Callable[[SweepEvent], None] = lambda _event: None,
 ) -> SweepReport:
     """Run every combination of recipes and axes, and compare all of them.
@@ -31,6 +32,7 @@ def sweep(
         scheduler: Address of a Dask scheduler (``tcp://HOST:8786``); empty: a cluster of this machine.
         trust: Whether the code of the recipes' files may run.
         workers: Most jobs at once on this machine; 0: as many as cores and memory allow.
+        mlflow: Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere.
         on_event: Is called with progress and rows as they come, in this thread.
 
     Returns: One row per job; ``out`` has ``sweep.json``, ``sweep.csv``, ``sweep.html`` and a folder per job.
@@ -40,5 +42,5 @@ def sweep(
         jobs = sweep_jobs(checked_sweep(what, name="the sweep"), Path.cwd(), name="the sweep")
     else:
         jobs = read_jobs([Path(what)])
-    options = SweepOptions(scheduler=scheduler, trust=trust, workers=workers, on_event=on_event)
+    options = SweepOptions(scheduler=scheduler, trust=trust, workers=workers, mlflow=mlflow, on_event=on_event)
     return run_sweep(jobs, Path(out), options)

@@ -37,6 +37,7 @@ from ace_studio.records.sweeps import (
 )
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster
+from ace_studio.sweeps.mlflow_log import MlflowLog
 from ace_studio.sweeps.tables import write_tables
 from ace_studio.sweeps.work import Task, TaskAnswer
 
@@ -62,6 +63,8 @@ class SweepOptions:
     """Whether the engine is contained, as in `WorkerClient`."""
     workers: int = 0
     """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
+    mlflow: str = ""
+    """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
     handlers: str = ""
     """Serves the requests instead of the engine, as in `WorkerClient`."""
     on_event: Callable[[SweepEvent], None] = field(default=lambda _event: None)
@@ -72,16 +75,21 @@ def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> Swe
 
     Ctrl-C ends the running jobs, keeps what is done, and returns a report with the status ``cancelled``.
 
-    Raises: AceError if the folder cannot be written, a file of a job is missing, or the scheduler cannot be reached.
+    Raises: AceError if the folder cannot be written, a file of a job is missing, or the scheduler or MLflow cannot be
+        reached.
     """
     make_output_folder(out)
+    log = MlflowLog(options.mlflow) if options.mlflow else None
     sweep = _Running(jobs, out, options)
     sweep.prepare()
     try:
         sweep.run()
     except KeyboardInterrupt:
         sweep.is_cancelled = True
-    return sweep.finish()
+    report = sweep.finish()
+    if log is not None:
+        log.log(report, out)
+    return report
 
 
 class _Running:
