@@ -20,8 +20,10 @@ from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow
 
 EXPERIMENT = "ace-studio"
 LOGGED_NAME = "mlflow.json"
-_METRICS = ("latency_ms", "latency_p10_ms", "latency_p90_ms", "baseline_ms", "speedup", "metric", "metric_drop")
-_METRICS += ("sqnr_db", "size_bytes", "peak_memory_bytes", "seconds")
+_METRICS: tuple[str, ...] = (
+    "latency_ms", "latency_p10_ms", "latency_p90_ms", "baseline_ms", "speedup", "metric", "metric_drop", "sqnr_db",
+    "size_bytes", "peak_memory_bytes", "seconds",
+)  # fmt: skip
 _TAGS = ("job", "host", "key", "verified", "goal_met", "on_front", "artifact")
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -54,7 +56,7 @@ class MlflowLog:
         Raises: AceError(NOT_INSTALLED) without MLflow; AceError(NOT_FOUND) if the server does not answer.
         """
         if why := why_no_mlflow():
-            raise AceError.of(ErrorCode.NOT_INSTALLED, why, remedy="pip install 'ace-studio[mlflow]'")
+            raise AceError.of(ErrorCode.NOT_INSTALLED, why, remedy="pip install mlflow-skinny")
         for name, value in _SETTINGS.items():
             os.environ.setdefault(name, value)
         import mlflow  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 - optional, and slow to import
