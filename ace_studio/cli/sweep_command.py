@@ -49,7 +49,10 @@ def run_sweep_file(
             from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415 - Dask takes a second
 
             options = SweepOptions(
-                scheduler=scheduler, trust=trust, workers=workers, mlflow=mlflow,
+                scheduler=scheduler,
+                trust=trust,
+                workers=workers,
+                mlflow=mlflow,
                 on_event=lambda event: _say(event, console),
             )
             report = run_sweep(jobs, out, options)

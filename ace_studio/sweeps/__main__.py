@@ -66,6 +66,7 @@ def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
         interpreter=order.interpreter,
         trusted_sha256=order.trusted_sha256,
         contain=order.contain,
+        mlflow=order.mlflow,
         handlers=order.handlers,
         on_event=tell,
     )

@@ -49,7 +49,7 @@ ROWS = (
     ToolRow("catch"),
     ToolRow("run", "May take minutes. The files of the result are linked."),
     ToolRow("sweep", "May take hours; a cancelled one goes on where it was. `rows` has a job each.",
-            without=("scheduler",)),
+            without=("scheduler", "mlflow")),
     ToolRow("report", is_read_only=True),
     ToolRow("compare", is_read_only=True),
     ToolRow("advise", "With `apply` it runs one card into the folder `out`."),
