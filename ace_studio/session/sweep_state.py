@@ -33,6 +33,8 @@ class SweepState(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: str = ""
     workers: int = 0
     """Most jobs at once on this machine; 0: as many as cores and memory allow."""
+    mlflow: str = ""
+    """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
 
     phase: SweepPhase = SweepPhase.IDLE
     started_s: float = 0.0

@@ -44,7 +44,9 @@ class _Logged(msgspec.Struct):
 
 def why_no_mlflow() -> str:
     """Why nothing can be logged; empty if it can."""
-    return "" if importlib.util.find_spec("mlflow") is not None else "MLflow is not installed"
+    return (
+        "" if importlib.util.find_spec("mlflow") is not None else "MLflow is not installed: pip install mlflow-skinny"
+    )
 
 
 class MlflowLog:
@@ -55,8 +57,8 @@ class MlflowLog:
 
         Raises: AceError(NOT_INSTALLED) without MLflow; AceError(NOT_FOUND) if the server does not answer.
         """
-        if why := why_no_mlflow():
-            raise AceError.of(ErrorCode.NOT_INSTALLED, why, remedy="pip install mlflow-skinny")
+        if not has_mlflow():
+            raise AceError.of(ErrorCode.NOT_INSTALLED, "MLflow is not installed", remedy="pip install mlflow-skinny")
         for name, value in _SETTINGS.items():
             os.environ.setdefault(name, value)
         import mlflow  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 - optional, and slow to import

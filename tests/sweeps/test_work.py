@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from types import SimpleNamespace
 
 import msgspec
@@ -7,7 +8,7 @@ import psutil
 
 from ace_studio.records.bundle import Bundle, BundledFile
 from ace_studio.records.errors import ErrorCode
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.recipe import EngineChoice, Recipe
 from ace_studio.sweeps import work
 from ace_studio.sweeps.work import SweepWorker, Task, TaskAnswer, run_task, timing_lock
 
@@ -24,6 +25,10 @@ def test_files_that_did_not_arrive_are_the_answer_of_the_job():
     answer = msgspec.msgpack.decode(run_task(msgspec.msgpack.encode(task)), type=TaskAnswer)
     assert [one.code for one in answer.problems] == [ErrorCode.BAD_FILE]
     assert answer.result == b""
+    assert answer.host == socket.gethostname()
+    elsewhere = msgspec.structs.replace(task, recipe=Recipe(engine=EngineChoice(host="ada@box")))
+    answer = msgspec.msgpack.decode(run_task(msgspec.msgpack.encode(elsewhere)), type=TaskAnswer)
+    assert answer.host == "ada@box"
 
 
 def test_a_worker_is_kept_to_its_cores_and_ends_its_job_when_it_closes(monkeypatch):

@@ -98,9 +98,16 @@ class SweepVerbs:
         kept = [one for one in now.exclude if all(value in known.get(key, ()) for key, value in one.items())]
         self._change(sweep=replace(now, axes=axes, exclude=tuple(kept)), text="")
 
-    def set_place(self, *, out: str | None = None, scheduler: str | None = None, workers: int | None = None) -> None:
-        """Set where the results go, and where the jobs run."""
-        given = {"out": out, "scheduler": scheduler, "workers": workers}
+    def set_place(
+        self,
+        *,
+        out: str | None = None,
+        scheduler: str | None = None,
+        workers: int | None = None,
+        mlflow: str | None = None,
+    ) -> None:
+        """Set where the results go, where the jobs run, and where they are logged."""
+        given = {"out": out, "scheduler": scheduler, "workers": workers, "mlflow": mlflow}
         self._change(**{name: value for name, value in given.items() if value is not None})
         if out is not None:
             self.read_results()
@@ -200,7 +207,7 @@ class SweepVerbs:
             order = SweepOrder(
                 sweep=sweep, folder=folder, texts=texts, out=self.out, scheduler=now.scheduler, workers=now.workers,
                 interpreter=str(self._settings.get("interpreter")), trusted_sha256=self._trust.hashes,
-                contain=self._settings.contain,
+                contain=self._settings.contain, mlflow=now.mlflow,
             )  # fmt: skip
             with explained(ErrorCode.NOT_FOUND, "The sweep could not be started"):
                 self._link.start(order)

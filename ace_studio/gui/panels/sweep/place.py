@@ -9,6 +9,7 @@ from ace_studio.gui.widgets.fields import WholeBox
 from ace_studio.gui.widgets.small import button, label, quiet, text_field
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
+from ace_studio.sweeps.mlflow_log import has_mlflow
 
 
 class PlaceFields(QWidget):
@@ -23,17 +24,25 @@ class PlaceFields(QWidget):
         self.folder_button.setAccessibleName(choose)
         self.scheduler = text_field(tr("Address of a Dask scheduler"), tr("this machine"))
         self.scheduler.setToolTip(tr("tcp://HOST:8786 of a Dask scheduler; empty: all jobs run on this machine"))
+        self.mlflow = text_field(tr("Address of an MLflow server"), tr("nowhere"))
+        self._has_mlflow = has_mlflow()
+        tip = tr("http://HOST:5000 of an MLflow server, or a store such as sqlite:///runs.db; empty: nothing is logged")
+        self.mlflow.setToolTip(tip if self._has_mlflow else tr("MLflow is not installed: pip install mlflow-skinny"))
         self.workers = WholeBox(0, 999, specialValueText=tr("as fits"), keyboardTracking=False)
         self.workers.setAccessibleName(tr("Most jobs at once on this machine"))
         self.workers.setToolTip(tr("Most jobs at once on this machine; 0: as many as cores and memory allow"))
         self.out.editingFinished.connect(self._out_typed)
         self.scheduler.editingFinished.connect(self._scheduler_typed)
+        self.mlflow.editingFinished.connect(self._mlflow_typed)
         self.workers.valueChanged.connect(lambda count: session.sweep.set_place(workers=count))
-        for field in (self.out, self.scheduler):
+        for field in (self.out, self.scheduler, self.mlflow):
             field.setMinimumWidth(70)
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
-        parts = {tr("Results"): self.out, tr("Jobs run on"): self.scheduler, tr("at once"): self.workers}
+        parts = {
+            tr("Results"): self.out, tr("Jobs run on"): self.scheduler, tr("at once"): self.workers,
+            tr("Log to MLflow"): self.mlflow,
+        }  # fmt: skip
         for at, (name, part) in enumerate(parts.items()):
             grid.addWidget(label(name, "dim", wrap=False), at, 0)
             grid.addWidget(part, at, 1)
@@ -44,8 +53,9 @@ class PlaceFields(QWidget):
     def update_from(self, document: Document) -> None:
         """Show them; while a sweep runs they are fixed."""
         state, out = document.sweep, self._session.sweep.out
-        with quiet(self.out, self.scheduler, self.workers):
-            for field, text in ((self.out, state.out), (self.scheduler, state.scheduler)):
+        shown = {self.out: state.out, self.scheduler: state.scheduler, self.mlflow: state.mlflow}
+        with quiet(*shown, self.workers):
+            for field, text in shown.items():
                 if not field.hasFocus():
                     field.setText(text)
             self.workers.setValue(state.workers)
@@ -53,6 +63,7 @@ class PlaceFields(QWidget):
         self.out.setToolTip(out)
         self.setEnabled(not state.is_running)
         self.workers.setEnabled(not state.scheduler)
+        self.mlflow.setEnabled(self._has_mlflow)
 
     def _out_typed(self) -> None:
         text = self.out.text().strip()
@@ -63,6 +74,11 @@ class PlaceFields(QWidget):
         text = self.scheduler.text().strip()
         if text != self._session.document.sweep.scheduler:
             self._session.sweep.set_place(scheduler=text)
+
+    def _mlflow_typed(self) -> None:
+        text = self.mlflow.text().strip()
+        if text != self._session.document.sweep.mlflow:
+            self._session.sweep.set_place(mlflow=text)
 
     def _choose_folder(self) -> None:
         path = QFileDialog.getExistingDirectory(self, tr("Folder for the results"), self._session.sweep.out)
