@@ -42,11 +42,9 @@ class _Logged(msgspec.Struct):
     """Key of a job -> id of its run."""
 
 
-def why_no_mlflow() -> str:
-    """Why nothing can be logged; empty if it can."""
-    return (
-        "" if importlib.util.find_spec("mlflow") is not None else "MLflow is not installed: pip install mlflow-skinny"
-    )
+def has_mlflow() -> bool:
+    """Whether MLflow is installed."""
+    return importlib.util.find_spec("mlflow") is not None
 
 
 class MlflowLog:
