@@ -89,7 +89,7 @@ class Studio:
             return  # opening a stranger's recipe connects to nobody
         is_other = engine != self._environment_engine
         is_wanted = document.environment is None and Part.ACTIVITY in parts
-        if is_other or (is_wanted and self._environment_asked < ENVIRONMENT_TRIES):
+        if is_other or (is_wanted and self._environment_asked < (1 if engine.host else ENVIRONMENT_TRIES)):
             self._environment_engine = engine
             self._environment_asked = 1 if is_other else self._environment_asked + 1
             QTimer.singleShot(0, self.session.jobs.request_environment)

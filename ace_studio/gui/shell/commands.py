@@ -247,6 +247,12 @@ class Commands(QObject):
 
         self._show_dialog(CatchDialog(self.session, self._window))
 
+    def open_engine_host(self) -> None:
+        """Show the dialog that chooses the machine of the engine."""
+        from ace_studio.gui.dialogs.engine_host import EngineHostDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(EngineHostDialog(self.session, self._window))
+
     def open_help(self, address: str = "") -> None:
         """Show a page of the help, named or of what has the keyboard. Its window is one and stays open."""
         from ace_studio.gui.dialogs.help import HelpDialog  # noqa: PLC0415 - loaded when it is needed

@@ -107,11 +107,11 @@ class StatusLine(QWidget):
 
 
 def _environment_text(document: Document) -> str:
-    environment = document.environment
-    if environment is None:
-        return ""
+    environment, host = document.environment, document.recipe.engine.host
+    if environment is None or (host and not document.is_trusted):
+        return host
     devices = " + ".join(device.label or device.name for device in environment.devices if device.available)
     torch = environment.versions.get("torch", "")
     return "   ".join(
-        part for part in (f"torch {torch}" if torch else "", f"Python {environment.python}", devices) if part
+        part for part in (host, f"torch {torch}" if torch else "", f"Python {environment.python}", devices) if part
     )

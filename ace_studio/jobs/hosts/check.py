@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,42 +31,48 @@ LEAST_FREE_BYTES = 200_000_000
 """Less leaves no room for a model and its artifacts."""
 
 
-def check_host(host: str, python: str = "", *, limit_s: float = LIMIT_S) -> HostReport:
+def check_host(
+    host: str,
+    python: str = "",
+    *,
+    limit_s: float = LIMIT_S,
+    started: Callable[[subprocess.Popen[bytes]], object] = lambda _process: None,
+) -> HostReport:
     """What a host has for an engine, and what it lacks.
 
     Args:
         host: ``user@name``, or a name of the ssh configuration.
         python: Its interpreter there; empty for ``python3``.
         limit_s: Seconds after which an answer is no longer waited for.
+        started: Gets the process of ssh, so that it can be ended from another thread.
 
     Raises: AceError if ssh is missing, the host cannot be reached or refuses, or has no such Python.
     """
     begin = time.perf_counter()
     command = ssh_command(host, f"{python_words(python)} -")
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            command,
-            input=PROBE_FILE.read_bytes(),
-            capture_output=True,
-            check=False,
-            timeout=limit_s,
-            env=ssh_environment(),
-        )
-    except subprocess.TimeoutExpired as error:
-        raise AceError.of(
-            ErrorCode.TIMEOUT,
-            f"{host} did not answer within {limit_s:g} s",
-            why="the connection stands, or is being made, and nothing came",
-            remedy=f"Try it by hand: ssh {host} {python_words(python)} --version",
-            where=host,
-        ) from error
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=ssh_environment())
     except OSError as error:
         raise AceError(no_ssh(error)) from error
-    said = done.stdout.decode(errors="replace")
+    with process:
+        started(process)
+        try:
+            out, err = process.communicate(PROBE_FILE.read_bytes(), timeout=limit_s)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise AceError.of(
+                ErrorCode.TIMEOUT,
+                f"{host} did not answer within {limit_s:g} s",
+                why="the connection stands, or is being made, and nothing came",
+                remedy=f"Try it by hand: ssh {host} {python_words(python)} --version",
+                where=host,
+            ) from error
+    said = out.decode(errors="replace")
     line = next((line for line in said.splitlines() if line.startswith(MARK)), "")
     if not line:
-        errors = done.stderr.decode(errors="replace")
-        raise AceError(connection_problem(host, python, done.returncode, errors or said))
+        errors = err.decode(errors="replace")
+        raise AceError(connection_problem(host, python, process.returncode, errors or said))
     return _report(host, python, json.loads(line.removeprefix(MARK)), time.perf_counter() - begin)
 
 

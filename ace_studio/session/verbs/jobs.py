@@ -16,7 +16,7 @@ from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import AdviceOrigin, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import AdviceOrigin, EngineChoice, ModelChoice, Recipe
 from ace_studio.records.safe_file import file_sha256, write_atomically
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.advice import without_origin
@@ -49,6 +49,7 @@ class JobVerbs:
         self._again: Callable[[], None] | None = None
         self._refused: Callable[[], None] | None = None
         self._run_ids = count(1)
+        self._asked_engine = EngineChoice()
         self.opening_job = ""
         """The inspection whose answer may fill in the recipe; empty if there is none."""
 
@@ -226,8 +227,11 @@ class JobVerbs:
 
     def request_environment(self) -> None:
         """Ask the recipe's engine what its interpreter has; the answer is `Document.environment`."""
-        job = self._queue.new_job(messages.DoctorRequest)
-        self._submit(messages.DoctorRequest(job=job, engine=self._state.document.recipe.engine))
+        engine = self._state.document.recipe.engine
+        if engine != self._asked_engine:
+            self._state.change(environment=None)  # of another machine
+            self._asked_engine = engine
+        self._submit(messages.DoctorRequest(job=self._queue.new_job(messages.DoctorRequest), engine=engine))
 
     def inspect_source(self, *, is_opening: bool = False) -> None:
         """Ask what the source is. When a file is opened, the answer may fill in what is plain."""

@@ -39,7 +39,9 @@ def test_a_source_that_is_there_is_not_asked_for_and_a_keeper_that_is_gone_is_no
 
 
 def test_a_keeper_that_cannot_start_says_why(tmp_path):
-    (tmp_path / ".cache/ace-studio/engine-here/source/abc/ace_studio").mkdir(parents=True)
+    package = tmp_path / ".cache/ace-studio/engine-here/source/abc/ace_studio"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
     done = land(tmp_path, b"", sha256="abc", is_resumed=False)
     assert done.returncode == 4 and b"ModuleNotFoundError" in done.stderr
 
