@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from ace_studio.records.results import OpSensitivity
 from ace_studio.session.document import Document
@@ -19,6 +20,6 @@ def sensitivity_by_op(found: Sequence[OpSensitivity], precision: str = "") -> di
     """Op id -> dB of the outputs if only this op is compressed; the lowest over the precisions if none is named."""
     values: dict[str, float] = {}
     for one in found:
-        if precision in ("", one.precision):
-            values[one.id] = min(values.get(one.id, float("inf")), one.sqnr_db)
+        if (not precision or precision == one.precision) and not values.get(one.id, inf) <= one.sqnr_db:
+            values[one.id] = one.sqnr_db
     return values

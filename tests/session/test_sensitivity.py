@@ -23,5 +23,5 @@ def test_a_scan_wins_over_the_last_run():
 
 
 def test_without_a_precision_the_worst_one_counts():
-    assert sensitivity_by_op((ONE, LOW)) == {"a": 20.0}
+    assert sensitivity_by_op((ONE, LOW)) == sensitivity_by_op((LOW, ONE)) == {"a": 20.0}
     assert sensitivity_by_op((ONE, LOW), "bf16") == {"a": 40.0}

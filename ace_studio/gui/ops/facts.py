@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ace_studio.gui.ops.fates import OpFate, fates_of
+from ace_studio.gui.ops.fates import OpFate, fates_of, reports_by_op
 from ace_studio.gui.style.language import tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
@@ -90,7 +90,7 @@ def _facts(
     capture: CaptureReport | None,
     compared: ComparedOps | None,
 ) -> OpFacts:
-    reports = _reports(run) if run is not None else {}
+    reports = reports_by_op(run) if run is not None else {}
     if plan.from_goal:
         # With a goal, the search makes the plan during the run: take the plan of the selected run.
         planned: Mapping[str, str] = {op_id: report.planned for op_id, report in reports.items() if report.planned}
@@ -112,11 +112,6 @@ def _facts(
 @kept_by_identity
 def _sensitivity(found: tuple[OpSensitivity, ...]) -> Mapping[str, float]:
     return sensitivity_by_op(found)
-
-
-@kept_by_identity
-def _reports(run: TargetRun) -> Mapping[str, OpReport]:
-    return {report.id: report for report in run.ops}
 
 
 def _planned(graph: GraphTable, plan: Plan) -> tuple[RowTexts, RowTexts]:

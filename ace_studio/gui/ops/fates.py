@@ -47,6 +47,12 @@ _BY_ACTUAL = {"fused": Fate.FUSED, "folded": Fate.FOLDED, "unknown": Fate.UNKNOW
 
 
 @kept_by_identity
+def reports_by_op(run: TargetRun) -> Mapping[str, OpReport]:
+    """Op id -> its report in a run."""
+    return {report.id: report for report in run.ops}
+
+
+@kept_by_identity
 def fates_of(graph: GraphTable, run: TargetRun) -> Mapping[str, OpFate]:
     """The fate of every op of the graph in a run; empty for a run that reports no ops."""
     return _Fates(graph, run) if run.ops else {}
@@ -58,7 +64,7 @@ class _Fates(Mapping[str, OpFate]):
     def __init__(self, graph: GraphTable, run: TargetRun) -> None:
         self._rows = plan_index(graph).row_of_id
         self._ids = frozenset(graph.op_id)
-        self._reports = {report.id: report for report in run.ops}
+        self._reports = reports_by_op(run)
         self._found: dict[str, OpFate] = {}
 
     def __getitem__(self, op_id: str) -> OpFate:

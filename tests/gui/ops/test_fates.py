@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ace_studio.gui.ops.fates import Fate, fates_of, running_precisions, transitions
+from ace_studio.gui.ops.fates import Fate, fates_of, reports_by_op, running_precisions, transitions
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import run_of
 
@@ -24,6 +24,14 @@ def test_an_op_that_the_run_does_not_name_is_gone_and_inputs_have_no_fate():
     fates = fates_of(TABLE, short)
     assert fates["add_2"].fate is Fate.GONE
     assert "x" not in fates
+
+
+def test_the_reports_of_a_run_are_sorted_by_op_once_however_many_ask():
+    run = run_of(TABLE)
+    found = reports_by_op(run)
+    assert found["linear_0"].actual == "int8-static"
+    assert fates_of(TABLE, run)._reports is found
+    assert reports_by_op(run) is found
 
 
 def test_a_run_without_reports_says_nothing():
