@@ -32,6 +32,14 @@ Told = Mapping[str, Any]
 """Progress of one job, as `sweeps.work` sends it."""
 
 
+def scheduler_settings() -> dict[str, Any]:
+    """Dask's settings where the scheduler is this process's own."""
+    # A worker that died is not to blame for its job the first time; the second time it is.
+    settings: dict[str, Any] = {"distributed.scheduler.allowed-failures": 1}
+    # Dask's pages have no password; without routes its HTTP servers answer nothing.
+    return settings | {f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker", "nanny")}
+
+
 @contextmanager
 def local_cluster(cores: Sequence[list[int]]) -> Iterator[LocalCluster]:
     """A cluster of this machine with one process per entry of ``cores``.
@@ -40,11 +48,7 @@ def local_cluster(cores: Sequence[list[int]]) -> Iterator[LocalCluster]:
     """
     with ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-dask-"))
-        # A worker that died is not to blame for its job the first time; the second time it is.
-        settings: dict[str, Any] = {"distributed.scheduler.allowed-failures": 1}
-        # Dask's pages have no password; without routes its HTTP servers answer nothing.
-        settings |= {f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker", "nanny")}
-        opened.enter_context(dask.config.set(settings))
+        opened.enter_context(dask.config.set(scheduler_settings()))
         cluster = opened.enter_context(
             LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=len(cores),
@@ -72,8 +76,11 @@ class Connection:
     without news. A lost connection is made again; the jobs go on meanwhile, and none runs twice.
     """
 
-    def __init__(self, cluster: LocalCluster | str, topic: str) -> None:
-        """Connect. Raises: AceError(NOT_FOUND) if no scheduler answers."""
+    def __init__(self, cluster: Any, topic: str) -> None:
+        """Connect to a cluster of this process, or to an address.
+
+        Raises: AceError(NOT_FOUND) if no scheduler answers.
+        """
         self._cluster, self.topic = cluster, topic
         self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._futures: dict[str, Future[bytes]] = {}

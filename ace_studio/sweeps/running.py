@@ -38,6 +38,7 @@ from ace_studio.records.sweeps import (
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster
 from ace_studio.sweeps.mlflow_log import MlflowLog
+from ace_studio.sweeps.slurm import slurm_cluster, slurm_workers
 from ace_studio.sweeps.tables import write_tables
 from ace_studio.sweeps.work import Task, TaskAnswer
 
@@ -52,7 +53,7 @@ class SweepOptions:
     """How to run the jobs."""
 
     scheduler: str = ""
-    """Address of a Dask scheduler; empty: a cluster of this machine for as long as the sweep runs."""
+    """Address of a Dask scheduler; ``slurm:8``: workers that SLURM starts; empty: a cluster of this machine."""
     trust: bool = False
     """Whether the code of the jobs' files may run, here and where they are sent."""
     trusted_sha256: tuple[str, ...] = ()
@@ -144,6 +145,8 @@ class _Running:
                 threads = [self._jobs[job].recipe.measure.threads for job in self._waiting]
                 cores = workers_here(threads)[: len(self._waiting)]
                 cluster = opened.enter_context(local_cluster(cores[: options.workers or None]))
+            elif count := slurm_workers(cluster):
+                cluster = opened.enter_context(slurm_cluster(min(count, len(self._waiting)), self._out))
             connection = Connection(cluster, f"ace-studio-{os.urandom(6).hex()}")
             opened.callback(connection.close)
             try:
@@ -155,8 +158,14 @@ class _Running:
                 raise
 
     def _follow(self, connection: Connection) -> None:
-        self._workers = max(1, len(connection.workers))
-        self._tell(None, kept=tuple(row for row in self._rows.values() if row.status is RowStatus.DONE))
+        kept = tuple(row for row in self._rows.values() if row.status is RowStatus.DONE)
+        self._workers = len(connection.workers)
+        self._tell(None, kept)
+        if not self._workers:  # what the workers offer decides how the jobs are sent
+            while not connection.workers:
+                connection.take(timeout_s=0.5)
+            self._workers = len(connection.workers)
+            self._tell(None, kept)
         has_timing, has_gpu = connection.has_resource(TIMING), connection.has_resource(GPU)
         for job in self._waiting:
             resources = {TIMING: 1.0} if has_timing else {}
@@ -246,7 +255,7 @@ class _Running:
     def _tell(self, row: SweepRow | None, kept: tuple[SweepRow, ...] = ()) -> None:
         left = sum(one.status is RowStatus.WAITING for one in self._rows.values())
         took = [one.seconds for one in self._rows.values() if one.seconds]
-        remaining = statistics.median(took) * left / self._workers if took else None
+        remaining = statistics.median(took) * left / max(1, self._workers) if took else None
         self._options.on_event(
             SweepAdvanced(
                 row=row,
