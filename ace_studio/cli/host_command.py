@@ -11,8 +11,10 @@ from ace_studio.cli.app import JsonFlag
 from ace_studio.cli.console import Console
 from ace_studio.cli.engine_command import engine_app
 from ace_studio.jobs.hosts.check import check_host
+from ace_studio.jobs.hosts.install import install_there
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.hosts import HostReport
+from ace_studio.records.messages import LogLine
 
 host_app = typer.Typer(help="The engine on another machine, by ssh.")
 engine_app.add_typer(host_app, name="host")
@@ -29,6 +31,28 @@ def check(
     report = check_host(host, python)
     console.answer(report, show_host, document={"format": 1, **msgspec.to_builtins(report)})
     console.show_problems(report.problems)
+    return report.problems[0].exit_code if report.problems else ExitCode.DONE
+
+
+@host_app.command(name="install")
+def install(
+    host: Annotated[str, typer.Argument(help="user@name, or a name of your ssh configuration.")],
+    python: Annotated[str, typer.Option(help="The interpreter there that the environment is made of.")] = "",
+    as_json: JsonFlag = False,
+) -> int:
+    """Install what an engine lacks on a host, into an environment of its own there."""
+    console = Console(as_json=as_json)
+    report = check_host(host, python)
+    if report.missing:
+        console.say(f"Installing on {host}: {', '.join(report.missing)}")
+        made = install_there(host, python, report.missing, lambda line: console.log(LogLine(text=line)))
+        report = check_host(host, made)
+    else:
+        console.say(f"Nothing is missing on {host}")
+    console.answer(report, show_host, document={"format": 1, **msgspec.to_builtins(report)})
+    console.show_problems(report.problems)
+    if not report.problems:
+        console.say(f'In the recipe: [engine] host = "{host}", python = "{report.python or "python3"}"')
     return report.problems[0].exit_code if report.problems else ExitCode.DONE
 
 

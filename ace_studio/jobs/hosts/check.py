@@ -116,7 +116,8 @@ def _problems(report: HostReport, refusal: str) -> list[Problem]:
                 code=ErrorCode.NOT_INSTALLED,
                 what=f"The Python on {report.host} lacks what an engine needs",
                 why=f"missing or of another version: {', '.join(report.missing)}",
-                remedy=f"Install it there: {report.install}",
+                remedy=f"ace-studio engine host install {report.host} makes an environment there; or give there: "
+                f"{report.install}",
                 where=report.executable,
             )
         )

@@ -117,7 +117,7 @@ class HostConnection:
                 code=ErrorCode.NOT_INSTALLED,
                 what=f"The Python on {host} has no {found[1].partition('.')[0]}",
                 why=f"{called} there cannot import {found[1]}",
-                remedy=f"ace-studio engine host check {host} has the line that installs what is missing",
+                remedy=f"ace-studio engine host install {host} installs what is missing; with check it only says it",
                 where=host,
                 details=said,
             )
