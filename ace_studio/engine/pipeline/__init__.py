@@ -18,6 +18,7 @@ import torch
 
 from ace_studio.engine.advice import Facts, advise
 from ace_studio.engine.environment import environment_report
+from ace_studio.engine.examples.from_norms import examples_from_norms
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.load import files_sha256, inspect_file, load_model
 from ace_studio.engine.metrics import Score
@@ -292,7 +293,7 @@ def compress(
     frontend = FRONTENDS[loaded.frontend]
     recipe = frontend.fit_recipe(recipe)
     loaded = with_metric(loaded, captured, recipe, Path.cwd())
-    _warn_about_made_up_data(loaded, recipe, reporter)
+    loaded = _with_calibration(loaded, captured, recipe, reporter)
     check_subgraphs(loaded, captured)
     for match in PlanIndex(captured.table).idle_rules(recipe.plan):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
@@ -311,25 +312,31 @@ def compress(
         return run_stages(job)
 
 
-def _warn_about_made_up_data(loaded: LoadedModel, recipe: Recipe, reporter: Reporter) -> None:
-    sources = {read_values(spec.values).source for row in recipe.inputs.rows for spec in row.values()}
-    rows_are_made_up = bool(sources & MADE_UP)
+def _with_calibration(loaded: LoadedModel, captured: AnyCapture, recipe: Recipe, reporter: Reporter) -> LoadedModel:
+    """The model with examples made from its batch norms, where ranges are needed and all its inputs are made up."""
     if not recipe.needs_ranges or loaded.data.calibration is not None:
-        return
-    if rows_are_made_up:
-        reporter.warn(
-            "fake-calibration",
-            "Activation ranges were found on made-up numbers, because the recipe names no calibration data; "
-            "accuracy on real data may be far lower",
-            where="[calibration] inputs",
-        )
-    else:
+        return loaded
+    sources = {read_values(spec.values).source for row in recipe.inputs.rows for spec in row.values()}
+    if not sources & MADE_UP:
         reporter.warn(
             "calibration-from-tracing",
             f"Activation ranges ({Precision.INT8_STATIC}) were found on the tracing examples, because the recipe names "
             "no calibration data",
             where="[calibration] inputs",
         )
+        return loaded
+    examples = []
+    if sources <= MADE_UP:
+        reporter.phase(messages.Phase.CALIBRATE)
+        examples = examples_from_norms(loaded.module, captured.given_examples, reporter.advance)
+    how = "made-up numbers that resemble what its batch norms saw in training" if examples else "made-up numbers"
+    reporter.warn(
+        "fake-calibration",
+        f"Activation ranges were found on {how}, because the recipe names no calibration data; "
+        "accuracy on real data may be far lower",
+        where="[calibration] inputs",
+    )
+    return loaded.with_data(calibration=lambda: examples) if examples else loaded
 
 
 def read_sources(files: tuple[str, ...]) -> dict[str, str]:

@@ -32,8 +32,8 @@ def data():
 """
 
 
-def _result(folder, plan, *, methods=(), data=""):
-    (folder / "model.py").write_text(MODEL)
+def _result(folder, plan, *, methods=(), data="", source=MODEL):
+    (folder / "model.py").write_text(source)
     row = {"input": TensorSpec(shape=(2, 4), values=ValueSource.RANDOM)}
     recipe = Recipe(
         model=ModelChoice(source="model.py", entry="make"),
@@ -62,6 +62,17 @@ def test_ranges_of_random_numbers_are_called_so_everywhere(tmp_path, capsys, pla
     show_result(result, Console(as_json=False), tmp_path)
     said = capsys.readouterr()
     assert "made-up" in " ".join((said.out + said.err).split())
+
+
+def test_a_model_with_batch_norms_gets_examples_that_resemble_its_data_and_it_is_said(tmp_path):
+    norm = """torch.nn.BatchNorm1d(4)
+    norm.running_mean += 9
+    norm.running_var *= 16
+"""
+    source = MODEL.replace("    return torch.nn.Sequential(", f"    norm = {norm}    return torch.nn.Sequential(norm, ")
+    result = _result(tmp_path, Plan(), methods=(ImproveMethod.EQUALIZE,), source=source)
+    (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
+    assert "batch norms" in warning.what
 
 
 @pytest.mark.slow
