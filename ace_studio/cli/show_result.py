@@ -18,12 +18,14 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     if (base := result.baseline) is not None:
         name = base.name.removesuffix(" fp32")
         size = megabytes(base.size_bytes)
-        rows.append((name, "fp32 (baseline)", *_latency(base.latency_ms), "1.00x", metric_words(base), "", "", size))
+        rows.append(
+            (name, "fp32 (baseline)", *_latency(base.latency_ms), "1.00x", "", metric_words(base), "", "", size)
+        )
     lost_race = {step.run for step in result.search if step.status is RunStatus.DROPPED}
     chosen_row = None if result.chosen is None else len(rows) + result.chosen
     for index, run in enumerate(result.runs):
         rows.append(_row(run, is_chosen=index == result.chosen, lost_race=index in lost_race))
-    columns = ("target", "precision", "p50 ms", "p10 - p90", "speed-up", "metric", "drop", "SQNR dB", "size")
+    columns = ("target", "precision", "p50 ms", "p10 - p90", "speed-up", "vs fp32", "metric", "drop", "SQNR dB", "size")
     console.print_table((*columns, "verified"), rows, bold_row=chosen_row)
     _show_decoding(result, console)
     for run in result.runs:
@@ -138,28 +140,30 @@ def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]
     if run.status not in {RunStatus.OK, RunStatus.DROPPED} or run.latency_ms is None:
         return (name, run.precision, str(run.status))
     if run.status is RunStatus.OK:
-        speed, verified = _speedup(run), "yes" if run.verified else "no"
+        speed = ratio_words(run.speedup, run.speedup_low, run.speedup_high)
+        verified = "yes" if run.verified else "no"
     else:
         speed, verified = "dropped: clearly slower" if lost_race else "a step of the search", ""
     sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
     size = megabytes(run.size_bytes)
     latency = _latency(run.latency_ms)
-    return (name, run.built_words, *latency, speed, metric_words(run), drop_words(run), sqnr, size, verified)
+    fp32 = ratio_words(run.float_speedup, run.float_speedup_low, run.float_speedup_high)
+    fp32 = "not measured" if run.lacks_float_time else fp32
+    return (name, run.built_words, *latency, speed, fp32, metric_words(run), drop_words(run), sqnr, size, verified)
 
 
 def _latency(latency: Latency | None) -> tuple[str, str]:
     return ("", "") if latency is None else (f"{latency.p50:.3f}", f"{latency.p10:.3f} - {latency.p90:.3f}")
 
 
-def _speedup(run: TargetRun) -> str:
-    """The speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
-    if run.speedup is None:
+def ratio_words(ratio: float | None, low: float | None, high: float | None) -> str:
+    """A speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
+    if ratio is None:
         return ""
-    if run.speedup_low is None or run.speedup_high is None:
-        return f"{run.speedup:.2f}x"
-    bounds = f"({run.speedup_low:.2f} - {run.speedup_high:.2f})"
-    is_clear = not run.speedup_low <= 1 <= run.speedup_high
-    return f"{run.speedup:.2f}x {bounds}" if is_clear else f"no difference seen {bounds}"
+    if low is None or high is None:
+        return f"{ratio:.2f}x"
+    bounds = f"({low:.2f} - {high:.2f})"
+    return f"no difference seen {bounds}" if low <= 1 <= high else f"{ratio:.2f}x {bounds}"
 
 
 def metric_words(one: Baseline | TargetRun) -> str:

@@ -82,8 +82,8 @@ def show_sweep(report: SweepReport, console: Console, out: Path) -> None:
     """Print the table; rows on the front have a star."""
     axes = list(dict.fromkeys(axis for row in report.rows for axis in row.axes))
     has_recipes = len({row.recipe for row in report.rows}) > 1
-    columns = ["job", *(["recipe"] if has_recipes else []), *axes, "", "chosen", "p50 ms", "speed-up", "metric"]
-    columns += ["SQNR dB", "size MB", "goal"]
+    columns = ["job", *(["recipe"] if has_recipes else []), *axes, "", "chosen", "p50 ms", "speed-up", "vs fp32"]
+    columns += ["metric", "SQNR dB", "size MB", "goal"]
     rows = []
     for row in report.rows:
         first = [row.job, *([row.recipe] if has_recipes else []), *(row.axes.get(axis, "") for axis in axes)]
@@ -93,6 +93,7 @@ def show_sweep(report: SweepReport, console: Console, out: Path) -> None:
         figures = (
             f"{row.latency_ms:.3f}",
             f"{row.speedup:.2f}x" if row.speedup else "",
+            f"{row.float_speedup:.2f}x" if row.float_speedup else "",
             "" if row.metric is None else f"{row.metric:.4f}",
             "" if row.sqnr_db is None else f"{row.sqnr_db:.1f}",
             "" if row.size_bytes is None else f"{row.size_bytes / 1e6:.3f}",

@@ -107,6 +107,10 @@ class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
     speedup: float | None = None
     speedup_low: float | None = None
     speedup_high: float | None = None
+    float_speedup: float | None = None
+    float_speedup_low: float | None = None
+    float_speedup_high: float | None = None
+    """Over fp32 in the same runtime; None where that was not measured."""
     metric: float | None = None
     metric_drop: float | None = None
     higher_is_better: bool = True
@@ -232,6 +236,9 @@ def row_of(job: SweepJob, result: Result) -> SweepRow:
         "speedup",
         "speedup_low",
         "speedup_high",
+        "float_speedup",
+        "float_speedup_low",
+        "float_speedup_high",
         "metric",
         "metric_drop",
         "sqnr_db",

@@ -21,8 +21,8 @@ from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow
 EXPERIMENT = "ace-studio"
 LOGGED_NAME = "mlflow.json"
 _METRICS: tuple[str, ...] = (
-    "latency_ms", "latency_p10_ms", "latency_p90_ms", "baseline_ms", "speedup", "metric", "metric_drop", "sqnr_db",
-    "size_bytes", "peak_memory_bytes", "seconds",
+    "latency_ms", "latency_p10_ms", "latency_p90_ms", "baseline_ms", "speedup", "float_speedup", "metric",
+    "metric_drop", "sqnr_db", "size_bytes", "peak_memory_bytes", "seconds",
 )  # fmt: skip
 _TAGS = ("job", "host", "key", "verified", "goal_met", "on_front", "artifact")
 _SETTINGS = {

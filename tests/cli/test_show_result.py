@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.cli.console import Console
-from ace_studio.cli.show_result import show_changes, show_improvements, show_search
+from ace_studio.cli.show_result import show_changes, show_improvements, show_result, show_search
 from ace_studio.records.recipes.plan import PlanRule, Precision
-from ace_studio.records.results import Improvement, Result, ResultStatus, SearchStep
+from ace_studio.records.results import Improvement, Latency, Result, ResultStatus, RunStatus, SearchStep, TargetRun
 from ace_studio.records.results.finetuning import FinetuneReport
 from ace_studio.records.results.pruning import PruningReport
 
@@ -29,6 +33,22 @@ def test_the_ops_that_the_chosen_plan_keeps_high_are_named(capsys: pytest.Captur
     assert "Search: 2 plans on openvino, onnxruntime, 1 of them known from an earlier run" in said
     assert "Kept at fp32: 10 of 54 ops: conv2d_0," in said
     assert "conv2d_7 and 2 more" in said
+
+
+def test_the_table_has_the_gain_over_fp32_in_the_same_runtime(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    figures = {"status": RunStatus.OK, "latency_ms": Latency(p10=1.0, p50=1.0, p90=1.0, n=9), "speedup": 5.0}
+    runs = (
+        TargetRun(target="a", precision="fp32", **figures),
+        TargetRun(target="a", precision="int8-static", float_speedup=1.25, **figures),
+        TargetRun(target="b", precision="int8-static", **figures),
+    )
+    show_result(replace(_result(), runs=runs), Console(as_json=False), tmp_path)
+    shown = capsys.readouterr().out
+    at = next(line.index("vs fp32") for line in shown.splitlines() if "vs fp32" in line)
+    figures = [re.split(r"\s{2,}", line[at:])[0] for line in shown.splitlines() if " 5.00x " in line]
+    assert figures == ["", "1.25x", "not measured"]
 
 
 def test_nothing_is_said_where_nothing_was_searched_for(capsys: pytest.CaptureFixture[str]) -> None:

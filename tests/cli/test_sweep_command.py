@@ -13,7 +13,7 @@ from ace_studio.sweeps.running import SweepAdvanced
 
 DONE = SweepRow(
     job="1", recipe="a.toml", axes={"plan": "fp32"}, status=RowStatus.DONE, target="eager", precision="fp32",
-    latency_ms=1.25, speedup=2.0, metric=0.9, size_bytes=2_500_000, goal_met=True, on_front=True,
+    latency_ms=1.25, speedup=2.0, float_speedup=1.5, metric=0.9, size_bytes=2_500_000, goal_met=True, on_front=True,
 )  # fmt: skip
 FAILED = SweepRow(
     job="2", recipe="a.toml", axes={"plan": "bf16"}, status=RowStatus.FAILED,
@@ -50,7 +50,7 @@ def test_a_sweep_prints_its_rows_its_front_and_its_files(answer, tmp_path, capsy
     ((jobs, out, options),) = asked
     assert [job.axes for job in jobs] == [{"plan": "fp32"}, {"plan": "bf16"}]
     assert (out, options.trust, options.scheduler) == (tmp_path / "out", True, "tcp://box:8786")
-    for word in ("fp32", "*", "1.250", "2.00x", "0.9000", "2.500", "met", "sweep.html"):
+    for word in ("fp32", "*", "1.250", "2.00x", "1.50x", "0.9000", "2.500", "met", "sweep.html"):
         assert word in shown.out
     assert "1 of 2: job 1" in shown.err
     assert "about 30 s left" in shown.err

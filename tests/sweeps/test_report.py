@@ -28,6 +28,13 @@ def test_the_report_is_one_file_without_links_to_the_outside_and_escapes_names()
     assert text.count("<circle") == 2
 
 
+def test_the_gain_over_fp32_in_the_same_runtime_is_beside_the_speed_up():
+    gains = {"speedup": 3.0, "float_speedup": 1.5, "float_speedup_low": 1.4, "float_speedup_high": 1.6}
+    text = report_html(made(SweepRow(job="1", recipe="a.toml", axes={}, latency_ms=1.0, **gains, **FIGURES)))
+    assert "<th>vs fp32</th>" in text
+    assert "1.50 (1.40 – 1.60)" in text
+
+
 def test_a_job_without_a_result_says_why():
     problem = Problem(code=ErrorCode.NOT_CAPTURED, what="No graph", why="it branches")
     text = report_html(made(SweepRow(job="1", recipe="a.toml", axes={}, status=RowStatus.FAILED, error=problem)))

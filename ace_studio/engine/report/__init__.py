@@ -45,7 +45,7 @@ def write_report(result: results.Result, table: GraphTable | None, folder: Path)
 def _report_html(result: results.Result, table: GraphTable | None, picture: str) -> str:
     environment = page_environment(Path(__file__).parent)
     environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes, part=_part)
-    environment.filters.update(metric=_metric, drop=_drop)
+    environment.filters.update(metric=_metric, drop=_drop, float_speed=_float_speed)
     template = environment.get_template("report.html.j2")
     return template.render(result=result, picture=picture, name=table.name if table else "model")
 
@@ -76,6 +76,14 @@ def _drop(run: results.TargetRun) -> str:
     bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
     is_nothing = run.drop_low <= 0 <= run.drop_high
     return f"no difference seen {bounds}" if is_nothing else f"{_percent(run.metric_drop)} {bounds}"
+
+
+def _float_speed(run: results.TargetRun) -> str:
+    """The speed-up over fp32 in the same runtime with its interval; empty for fp32 itself."""
+    if run.float_speedup is None:
+        return "not measured" if run.lacks_float_time else ""
+    low, high = _number(run.float_speedup_low, 2), _number(run.float_speedup_high, 2)
+    return f"{run.float_speedup:.2f} ({low} – {high})"
 
 
 def _megabytes(value: int | None) -> str:
@@ -110,7 +118,7 @@ def comparison_svg(result: Result) -> str:
     size = result.baseline.size_bytes if result.baseline else 0
     name = (result.baseline or Baseline()).name
     parts.append(_row(0, f"{name} (baseline)", baseline, longest, BASE))
-    parts.append(_figures(0, "1.00x", metric, size))
+    parts.append(_figures(0, ("1.00x", ""), metric, size))
     for index, run in enumerate(runs):
         parts.append(_run_row(index + 1, run, longest, is_chosen=index == result.chosen))
     parts.append(_text(16, height - 14, _legend(result), colour=FAINT, size=11))
@@ -122,7 +130,8 @@ def _header() -> str:
         (16, "target"),
         (LEFT, "latency, ms (bar: median; line: p10 to p90)"),
         (640, "speed-up"),
-        (740, "metric"),
+        (710, "vs fp32"),
+        (780, "metric"),
     )
     cells = [_text(x, 52, words, colour=FAINT, size=11) for x, words in columns]
     return "".join([*cells, _text(850, 52, "size", colour=FAINT, size=11)])
@@ -135,11 +144,11 @@ def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> 
         colour = BAD if run.status is RunStatus.FAILED else FAINT
         y = TOP + ROW * index + 20
         return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=colour, size=11)
-    speed = "" if run.speedup is None else f"{run.speedup:.2f}x"
+    speeds = tuple("" if ratio is None else f"{ratio:.2f}x" for ratio in (run.speedup, run.float_speedup))
     bar = _row(index, label, run.latency_ms, longest, CHOSEN if is_chosen else OTHER)
     note = run.built_words.partition(" (")[2].removesuffix(")")
     below = _text(16, TOP + ROW * index + 32, note, colour=FAINT, size=10) if note else ""
-    return bar + _figures(index, speed, run.metric, run.size_bytes) + below
+    return bar + _figures(index, speeds, run.metric, run.size_bytes) + below
 
 
 def _row(index: int, label: str, latency: Latency | None, longest: float, colour: str) -> str:
@@ -160,11 +169,12 @@ def _row(index: int, label: str, latency: Latency | None, longest: float, colour
     return "".join(parts)
 
 
-def _figures(index: int, speed: str, metric: float | None, size: int | None) -> str:
+def _figures(index: int, speeds: tuple[str, ...], metric: float | None, size: int | None) -> str:
     y = TOP + ROW * index + 20
     metric_text = "\u2013" if metric is None else f"{metric:.4g}"
     size_text = "\u2013" if not size else f"{size / 1e6:.2f} MB"
-    return _text(640, y, speed) + _text(740, y, metric_text) + _text(850, y, size_text)
+    words = zip((640, 710, 780, 850), (*speeds, metric_text, size_text), strict=True)
+    return "".join(_text(x, y, one) for x, one in words)
 
 
 def _legend(result: Result) -> str:

@@ -15,8 +15,13 @@ from ace_studio.session.comparison.sides import PinnedPair
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
-_FIGURES = (("latency", -1), ("speedup", 1), ("size", -1))
-"""Field of a row, and whether a ratio above 1 is better (1) or worse (-1)."""
+_FIGURES = (
+    ("latency", "latency", -1),
+    ("speedup", "speed-up", 1),
+    ("float_speedup", "vs fp32", 1),
+    ("size", "size", -1),
+)
+"""Field of a row, its name, and whether a ratio above 1 is better (1) or worse (-1)."""
 
 
 class Differences(PlotView):
@@ -67,8 +72,8 @@ class Differences(PlotView):
 def _ratios(found: PinnedPair) -> list[tuple[str, Difference, int]]:
     """Name, difference, and the direction that is better."""
     return [
-        (f"{field.replace('speedup', 'speed-up')}: {row.name}", one, better)
+        (f"{name}: {row.name}", one, better)
         for row in found.rows
-        for field, better in _FIGURES
+        for field, name, better in _FIGURES
         if (one := getattr(row, field)).change is not None
     ]

@@ -154,7 +154,7 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     float_speedup: float | None = None
     float_speedup_low: float | None = None
     float_speedup_high: float | None = None
-    """The same over the fp32 run of the same target; None where that was not measured in the same rounds."""
+    """The same over fp32 in the same target, which in eager is the original; None where that was not in the rounds."""
     metric: float | None = None
     metric_drop: float | None = None
     """(baseline - metric) / |baseline| if higher is better, negated if not; negative is a gain."""
@@ -188,6 +188,11 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_s: float | None = None
     """Of a step model of a decoder: measured tokens a second."""
     decode: DecodeReport | None = None
+
+    @property
+    def lacks_float_time(self) -> bool:
+        """Whether it was timed beside the original, but not beside the fp32 run of its own runtime."""
+        return self.speedup is not None and self.float_speedup is None and self.precision != "fp32"
 
     @property
     def op_precisions(self) -> Counter[str]:

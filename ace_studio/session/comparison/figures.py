@@ -35,6 +35,7 @@ class ComparedRow(msgspec.Struct, frozen=True, kw_only=True):
     """Index of the run in either result; None for the baseline, and where a result has no such run."""
     latency: Difference
     speedup: Difference
+    float_speedup: Difference = Difference()
     metric: Difference
     sqnr: Difference
     size: Difference
@@ -111,7 +112,8 @@ def _row(
         name=name,
         runs=runs,
         latency=latency_difference(*of("latency_ms"), drift=drift),
-        speedup=_speedup_difference(first, second),
+        speedup=_speedup_difference(first, second, "speedup"),
+        float_speedup=_speedup_difference(first, second, "float_speedup"),
         metric=_metric_difference(first, second),
         sqnr=_difference(*of("sqnr_db"), lambda one, other: other - one),
         size=_difference(*of("size_bytes"), lambda one, other: other / one if one else 1.0, same=1.0),
@@ -147,15 +149,17 @@ def _ratio_interval(first: Latency, second: Latency) -> tuple[float, float]:
     return low, high
 
 
-def _speedup_difference(first: _Side, second: _Side) -> Difference:
+def _speedup_difference(first: _Side, second: _Side, name: str) -> Difference:
     """The ratio of the speed-ups. Each was measured beside its own baseline, so a slower machine matters less."""
     if not isinstance(first, TargetRun) or not isinstance(second, TargetRun):
         return Difference()
-    found = _difference(first.speedup, second.speedup, lambda one, other: other / one, same=1.0)
-    ends = (first.speedup_low, first.speedup_high, second.speedup_low, second.speedup_high)
-    if found.change is None or not all(ends):
+    (one, one_low, one_high), (other, other_low, other_high) = (
+        [getattr(side, name + end) for end in ("", "_low", "_high")] for side in (first, second)
+    )
+    found = _difference(one, other, lambda one, other: other / one, same=1.0)
+    if found.change is None or not all((one_low, one_high, other_low, other_high)):
         return found
-    low, high = second.speedup_low / first.speedup_high, second.speedup_high / first.speedup_low  # type: ignore[operator]
+    low, high = other_low / one_high, other_high / one_low
     return msgspec.structs.replace(found, low=low, high=high, is_clear=not low <= 1 <= high)
 
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import msgspec
 
@@ -23,7 +23,7 @@ from ace_studio.session.kept.folders import UserFolders
 if TYPE_CHECKING:
     import sqlite3
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -43,13 +43,15 @@ CREATE TABLE IF NOT EXISTS run (
     recipe_toml TEXT NOT NULL,
     result_json BLOB NOT NULL,
     folder TEXT NOT NULL DEFAULT '',
-    note TEXT NOT NULL DEFAULT ''
+    note TEXT NOT NULL DEFAULT '',
+    float_speedup REAL
 );
 CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
 """
 _MIGRATIONS: dict[int, str] = {
     1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
     2: "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
+    3: "ALTER TABLE run ADD COLUMN float_speedup REAL",
 }
 """Schema version -> SQL that migrates it to the next version."""
 
@@ -70,6 +72,8 @@ class _Row(TypedDict):
     folder: str
     latency_ms: float | None
     speedup: float | None
+    float_speedup: NotRequired[float | None]
+    """Missing in a run that an earlier version left waiting."""
     metric: float | None
     metric_drop: float | None
     size_bytes: int | None
@@ -95,6 +99,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Folder with the artifacts."""
     tags: tuple[str, ...] = ()
     note: str = ""
+    float_speedup: float | None = None
+    """Over fp32 in the same runtime; None too for a run of an earlier version."""
 
     @property
     def summary(self) -> str:
@@ -104,12 +110,15 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"{self.latency_ms:.3g} ms")
         if self.speedup is not None:
             parts.append(f"{self.speedup:.2f}x")
+        if self.float_speedup is not None:
+            parts.append(f"{self.float_speedup:.2f}x over fp32 there")
         if self.metric_drop is not None:
             parts.append(f"metric drop {self.metric_drop:.2%}")
         return ", ".join(part for part in parts if part)
 
 
-_FIGURES = ("latency_ms", "speedup", "metric", "metric_drop", "size_bytes")
+_OF_CHOSEN = ("speedup", "float_speedup", "metric", "metric_drop", "size_bytes")
+_FIGURES = ("latency_ms", *_OF_CHOSEN)
 MOST_LISTED = 1000
 """Runs that a list shows: the newest."""
 LONGEST_QUERY_S = 30.0
@@ -185,7 +194,7 @@ class History:
             "recipe_toml": recipe_toml,
             "result_json": msgspec.json.encode(result),
             "folder": folder,
-            **{name: getattr(chosen, name, None) for name in ("speedup", "metric", "metric_drop", "size_bytes")},
+            **{name: getattr(chosen, name, None) for name in _OF_CHOSEN},
         }
         name = hashlib.sha256(b"\0".join([msgspec.json.encode(result), output.encode(errors="replace")])).hexdigest()
         waiting = self._waiting / f"{name[:32]}.run"

@@ -37,7 +37,8 @@ RESULT = Result(
     baseline=Baseline(latency_ms=LATENCY, metric=0.9, size_bytes=1000),
     runs=(
         TargetRun(target="openvino", status=RunStatus.OK, precision="int8-static", latency_ms=LATENCY, speedup=2.0,
-                  speedup_low=1.9, speedup_high=2.1, metric=0.9, size_bytes=300, verified=True, ops=(OP,)),
+                  speedup_low=1.9, speedup_high=2.1, float_speedup=1.25, float_speedup_low=1.2,
+                  float_speedup_high=1.3, metric=0.9, size_bytes=300, verified=True, ops=(OP,)),
         TargetRun(target="tensorrt", status=RunStatus.UNAVAILABLE, precision="int8-static",
                   error=Problem(code=ErrorCode.NOT_INSTALLED, what=HOSTILE)),
     ),
@@ -48,6 +49,15 @@ RESULT = Result(
 def test_result_json_comes_back_as_it_was(tmp_path):
     write_report(RESULT, None, tmp_path)
     assert decode_result((tmp_path / "result.json").read_bytes()) == RESULT
+
+
+def test_the_report_and_the_picture_have_the_gain_over_fp32_in_the_same_runtime(tmp_path):
+    write_report(RESULT, None, tmp_path)
+    assert "1.25 (1.20 – 1.30)" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert ">1.25x<" in (tmp_path / "comparison.svg").read_text(encoding="utf-8")
+    plain = replace(RESULT, runs=(replace(RESULT.runs[0], float_speedup=None),))
+    write_report(plain, None, tmp_path)
+    assert "not measured" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.gui.words.formatting import (
     NOTHING,
@@ -11,6 +12,7 @@ from ace_studio.gui.words.formatting import (
     bytes_text,
     count_text,
     decibel_text,
+    float_speedup_text,
     ms_text,
     percent_text,
     plural,
@@ -72,6 +74,16 @@ def test_a_speed_up_whose_interval_holds_one_is_not_called_a_difference():
 def test_a_clear_speed_up_is_shown_with_its_interval():
     shown = speedup_text(run(5.5, 5.1, 5.9))
     assert (shown.text, shown.interval, shown.is_clear) == ("5.50×", "5.10 – 5.90", True)
+
+
+def test_the_gain_over_fp32_is_not_measured_or_has_no_meaning_or_is_shown_like_a_speed_up():
+    own = replace(run(5.5, 5.1, 5.9), precision="int8-static")
+    assert float_speedup_text(own).text == "not measured"
+    assert float_speedup_text(replace(own, precision="fp32")).text == NOTHING
+    assert float_speedup_text(replace(own, speedup=None)).text == NOTHING  # not timed at all
+    beside = replace(own, float_speedup=1.3, float_speedup_low=1.2, float_speedup_high=1.4)
+    assert (float_speedup_text(beside).text, float_speedup_text(beside).interval) == ("1.30×", "1.20 – 1.40")
+    assert float_speedup_text(replace(beside, float_speedup_low=0.9)).text == "no difference seen"
 
 
 def test_a_drop_is_a_percentage_and_noise_is_zero():

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.file import recipe_text
@@ -20,7 +21,7 @@ def test_a_history_of_an_earlier_version_is_taken_over(tmp_path):
     history = History(path)
     run_id = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py")
     with closing(sqlite3.connect(path)) as database, database:
-        for column in ("folder", "note"):
+        for column in ("folder", "note", "float_speedup"):
             database.execute(f"ALTER TABLE run DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 1")
     assert history.get(run_id).folder == ""
@@ -38,6 +39,13 @@ def test_a_run_comes_back_whole(tmp_path: Path) -> None:
     assert past.summary == history.list()[0]
     assert (past.summary.target, past.summary.latency_ms, past.summary.tags) == ("openvino", 2.0, ("a", "b"))
     assert past.summary.summary == "ok, openvino bf16, 2 ms, 2.00x"
+
+
+def test_the_gain_over_fp32_in_the_same_runtime_is_kept(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+    history.add(result(replace(target_run("openvino"), float_speedup=1.25)), recipe_toml="", title="m.py")
+    assert history.list()[0].float_speedup == 1.25
+    assert history.list()[0].summary.endswith("2.00x, 1.25x over fp32 there")
 
 
 def test_a_run_that_chose_nothing_is_kept_too(tmp_path: Path) -> None:

@@ -163,10 +163,9 @@ def prefer_exact(
 
 def slower_words(run: TargetRun) -> str:
     """What a run is clearly slower than, in words; empty if it is not."""
-    others = (
-        ("the original", run.speedup, run.speedup_high),
-        ("fp32 there", run.float_speedup, run.float_speedup_high),
-    )
+    others = [("the original", run.speedup, run.speedup_high)]
+    if run.float_speedup != run.speedup:  # else fp32 there is the original
+        others.append(("fp32 there", run.float_speedup, run.float_speedup_high))
     found = [f"{name} ({speed:.2f}x)" for name, speed, high in others if speed and (high or speed) < 1.0]
     return " and ".join(found)
 

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import msgspec
 
 from ace_studio.engine import measure
-from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
 from ace_studio.engine.targets.base import CompiledModule
 from ace_studio.records.messages import Phase
@@ -77,6 +77,8 @@ def measure_latency(job: CompressionJob) -> None:
     job.tell_baseline()
     timed = list(zip(job.state.alive, samples.values(), strict=True))
     floats = {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
+    if job.loaded.original is None:  # else another model is lowered than the baseline
+        floats.setdefault(original_target(job.loaded.frontend), base)
     for candidate, one in timed:
         candidate.note(latency_ms=one.latency(), **_ratio_facts("speedup", base, one))
         if candidate.run.precision != Precision.FP32 and (exact := floats.get(candidate.run.target)) is not None:

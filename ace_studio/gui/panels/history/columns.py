@@ -8,6 +8,7 @@ from datetime import datetime
 import numpy as np
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text
 from ace_studio.session.kept.history import RunSummary
@@ -34,6 +35,8 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
                width=92),
         Column(title="speed-up", values=of(lambda run: run.speedup), text=_ratio, is_number=True, width=84,
                tip="Over eager fp32"),
+        Column(title="vs fp32", values=of(lambda run: run.float_speedup), text=_ratio, is_number=True, width=76,
+               tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
         Column(title="metric", values=of(lambda run: run.metric), text=metric_text, is_number=True, width=76),
         Column(title="drop", values=of(lambda run: run.metric_drop), text=percent_text, is_number=True, width=76),
         Column(title="size", values=of(lambda run: run.size_bytes), text=bytes_text, is_number=True, width=84),

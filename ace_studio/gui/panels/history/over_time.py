@@ -19,6 +19,7 @@ from ace_studio.session.kept.history import RunSummary
 _FIGURES: dict[str, Callable[[RunSummary], float | None]] = {
     tr("latency, ms"): lambda run: run.latency_ms,
     "speed-up": lambda run: run.speedup,
+    "vs fp32": lambda run: run.float_speedup,
     "metric": lambda run: run.metric,
     "drop, %": lambda run: None if run.metric_drop is None else 100 * run.metric_drop,
     tr("size, MB"): lambda run: None if run.size_bytes is None else run.size_bytes / 1e6,

@@ -15,9 +15,11 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import (
     NOTHING,
+    RatioText,
     Unit,
     bytes_text,
     decibel_text,
+    float_speedup_text,
     metric_text,
     percent_text,
     plural,
@@ -100,8 +102,10 @@ def plan_words(run: TargetRun, step: SearchStep | None) -> str:
 def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Column]:
     """The columns, each with its definition and where its figures come from."""
     runs = [row.run for row in rows]
-    speedups = [speedup_text(run) for run in runs]
-    shown = [f"{one.text}  {one.interval}" if one.is_clear else one.text for one in speedups]
+    fp32_tip = tr(
+        "Latency of the fp32 run in the same runtime over this one, in the same rounds, with the 95 % interval: "
+        "what compression gained without what the runtime gained"
+    )
     unit = Unit.of(run.latency_ms.p50 if run.latency_ms else None for run in runs)
 
     def dim_lost(at: int) -> str:
@@ -109,12 +113,6 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
 
     def mood(at: int) -> str:
         return colours.bad if runs[at].status is RunStatus.FAILED else colours.warn if notes[at] else dim_lost(at)
-
-    def speed_colour(at: int) -> str:
-        speedup = runs[at].speedup
-        if not speedups[at].is_clear or speedup is None:
-            return colours.text_dim
-        return colours.good if speedup > 1 else colours.bad
 
     def why(at: int) -> str:
         error = runs[at].error
@@ -140,10 +138,11 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                tip="Median time of one call over the rounds, all runs in turn. Measured in this process"),
         Column(title=f"p10 – p90, {unit.name}", values=spreads, is_number=True, order=_numbers(p90),
                colour=lambda _: colours.text_dim, tip="Four of five rounds lie between these. Same rounds"),
-        Column(title="speed-up (95 %)", values=shown, colour=speed_colour,
-               order=_numbers([run.speedup for run in runs]), tips=lambda at: speedups[at].interval,
-               tip="Latency of the original over this one, measured in the same rounds, with the bootstrap interval "
-                   "of the median ratio"),
+        _ratio_column([(run.speedup, speedup_text(run)) for run in runs], colours, title=tr("speed-up (95 %)"),
+                      tip=tr("Latency of the original over this one, measured in the same rounds, with the bootstrap "
+                             "interval of the median ratio")),
+        _ratio_column([(run.float_speedup, float_speedup_text(run)) for run in runs], colours,
+                      title=tr("vs fp32 (95 %)"), tip=fp32_tip),
         Column(title="metric", values=[run.metric for run in runs], text=metric_text, is_number=True,
                tip="What your evaluation returns, or the built-in metric, on the evaluation data",
                tips=lambda at: _interval(runs[at].metric_low, runs[at].metric_high, metric_text)),
@@ -165,6 +164,18 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
         Column(title="verified", values=["yes" if run.verified else NOTHING for run in runs],
                tip="Reloaded in a fresh process and compared with the original, also at an unseen size"),
     ]  # fmt: skip
+
+
+def _ratio_column(found: list[tuple[float | None, RatioText]], colours: Colours, *, title: str, tip: str) -> Column:
+    """A column of speed-ups; one that is not clear is dim."""
+
+    def colour(at: int) -> str:
+        ratio, text = found[at]
+        return colours.text_dim if ratio is None or not text.is_clear else colours.good if ratio > 1 else colours.bad
+
+    return Column(title=title, values=[f"{one.text}  {one.interval}" if one.is_clear else one.text for _, one in found],
+                  colour=colour, order=_numbers([ratio for ratio, _ in found]), tips=lambda at: found[at][1].interval,
+                  tip=tip)  # fmt: skip
 
 
 def _where_known(title: str, values: list[Any], text: Callable[[Any], str], tip: str) -> list[Column]:
@@ -202,7 +213,7 @@ def _status(row: ResultRow) -> str:
     return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
 
 
-_BETTER = {"latency": -1, "size": -1, "speed-up": 1}
+_BETTER = {"latency": -1, "size": -1, "speed-up": 1, "vs fp32": 1}
 """Whether a ratio above 1 is better (1) or worse (-1); of other figures the window does not know."""
 
 
@@ -210,11 +221,17 @@ def figure_columns(rows: Sequence[ComparedRow], colours: Colours) -> list[Column
     """A row per target and precision: A, B and the change of every figure."""
     unit = Unit.of(time for each in rows for time in (each.latency.first, each.latency.second))
     columns = [Column(title="run", values=[each.name for each in rows])]
+
+    def times(ratio: float | None) -> str:
+        return NOTHING if ratio is None else f"{ratio:.2f}×"
+
     for title, read, text, change, tip in (
         (f"latency, {unit.name}", lambda each: each.latency, unit.text, _ratio,
          tr("Median. B over A, with the bootstrap interval of the ratio, widened by what the original changed")),
-        ("speed-up", lambda each: each.speedup, lambda value: NOTHING if value is None else f"{value:.2f}×", _ratio,
+        ("speed-up", lambda each: each.speedup, times, _ratio,
          tr("B over A. Each is over the original in its own run, so that a slower machine matters less")),
+        ("vs fp32", lambda each: each.float_speedup, times, _ratio,
+         tr("B over A. Each is over fp32 in the same runtime in its own run")),
         ("metric", lambda each: each.metric, metric_text, lambda found: _delta(found, ".4f"),
          tr("B minus A. The interval takes both intervals together")),
         ("SQNR", lambda each: each.sqnr, decibel_text, lambda found: _delta(found, ".1f"), tr("B minus A, in dB")),

@@ -22,7 +22,7 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, button, label, offer_menu, set_role, tip_text
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import ColumnsModel
-from ace_studio.gui.words.formatting import NOTHING, plural, sentence, speedup_text
+from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.session.comparison.sides import NAMES, PinnedPair
@@ -39,14 +39,16 @@ _WORDS_PX = 160
 
 
 def _best_words(result: Result) -> str:
-    """``the best is openvino int8-static, 7.65×``."""
+    """``the best is openvino int8-static, 7.65×, over fp32 in the same runtime 2.10×``."""
     if result.chosen is None:
         return tr("no run could be chosen")
     run = result.runs[result.chosen]
-    speed = speedup_text(run)
-    return tr("the best is {target} {precision}", target=run.target, precision=run.built_words) + (
-        f", {speed.text}" if speed.text != NOTHING else ""
-    )
+    words = [tr("the best is {target} {precision}", target=run.target, precision=run.built_words)]
+    if (speed := speedup_text(run).text) != NOTHING:
+        words.append(speed)
+    if run.float_speedup is not None:
+        words.append(tr("over fp32 in the same runtime {ratio}", ratio=float_speedup_text(run).text))
+    return ", ".join(words)
 
 
 def _lost_words(runs: Sequence[TargetRun]) -> str:

@@ -42,6 +42,8 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
                width=92),
         Column(title="speed-up", values=of(lambda row: row.speedup), text=_ratio, is_number=True, width=84,
                tip="Over eager fp32"),
+        Column(title="vs fp32", values=of(lambda row: row.float_speedup), text=_ratio, is_number=True, width=76,
+               tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
         Column(title="metric", values=of(lambda row: row.metric), text=metric_text, is_number=True, width=76),
         Column(title="drop", values=of(lambda row: row.metric_drop), text=percent_text, is_number=True, width=76),
         Column(title="SQNR", values=of(lambda row: row.sqnr_db), text=decibel_text, is_number=True, width=84),

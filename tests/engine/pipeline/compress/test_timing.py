@@ -37,6 +37,7 @@ def job(*alive, builders=None):
     return SimpleNamespace(
         state=SimpleNamespace(baseline=Baseline(), alive=alive),
         captured=SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu")),
+        loaded=SimpleNamespace(original=None, frontend="torch"),
         reference=busy_for(0.004), recipe=Recipe(measure=MeasureChoice(rounds=4)), reporter=Reporter(), threads=1,
         builders=builders, told=told, tell=told.append, tell_baseline=lambda: told.append("baseline"),
     )  # fmt: skip
@@ -118,3 +119,15 @@ def test_a_compressed_candidate_gets_its_speed_up_over_float_in_the_same_runtime
     assert low.run.float_speedup_low <= low.run.float_speedup <= low.run.float_speedup_high
     assert exact.run.float_speedup is None
     assert other.run.float_speedup is None
+
+
+def test_in_eager_the_original_is_the_fp32_that_a_candidate_is_compared_with_unless_another_model_was_lowered():
+    low = candidate("eager", 0.001)
+    low.note(precision="bf16")
+    timing.measure_latency(job(low))
+    assert low.run.float_speedup == low.run.speedup
+    low.note(float_speedup=None)
+    pruned = job(low)
+    pruned.loaded.original = object()
+    timing.measure_latency(pruned)
+    assert low.run.float_speedup is None

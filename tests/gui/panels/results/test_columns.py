@@ -7,9 +7,31 @@ from msgspec.structs import replace
 from ace_studio.gui.panels.results.columns import figure_columns, plan_words
 from ace_studio.gui.style.colours import DARK
 from ace_studio.records.results import SearchStep
-from ace_studio.session.comparison.figures import ComparedRow, Difference
+from ace_studio.session.comparison.figures import ComparedRow, Difference, compared_rows
 from tests.gui.comparing import press, two_plans
-from tests.gui.run_results import TABLE, run_of
+from tests.gui.run_results import TABLE, result_of, run_of, show_result, three_runs
+
+
+def beside_float(run):
+    return replace(run, float_speedup=1.3, float_speedup_low=1.2, float_speedup_high=1.4)
+
+
+def test_the_gain_over_fp32_in_the_same_runtime_stands_beside_the_speed_up(desk):
+    first, second, _ = three_runs(TABLE)
+    desk.traced()
+    show_result(desk, TABLE, result_of(TABLE, (second, beside_float(first))))
+    panel = desk.panel("results")
+    (found,) = [each for each in panel.model.columns if each.title == "vs fp32 (95 %)"]
+    assert found.values == ["–", "not measured", "1.30×  1.20 – 1.40"]
+    assert [found.colour(at) for at in range(3)] == [panel.colours.text_dim] * 2 + [panel.colours.good]
+    assert "over fp32 in the same runtime 1.30×" in panel._verdict.text()
+
+
+def test_two_runs_are_compared_by_their_gain_over_fp32_too():
+    first = beside_float(run_of(TABLE))
+    second = replace(first, float_speedup=2.6, float_speedup_low=2.5, float_speedup_high=2.7)
+    row = compared_rows(result_of(TABLE, (first,)), result_of(TABLE, (second,)))[-1]
+    assert change_of(row, "vs fp32") == ("2.00×  1.79 – 2.25", DARK.good)
 
 
 def test_a_plan_is_told_from_another_by_the_ops_that_it_keeps_and_by_better_weights():
