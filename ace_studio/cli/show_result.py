@@ -140,15 +140,14 @@ def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]
     if run.status not in {RunStatus.OK, RunStatus.DROPPED} or run.latency_ms is None:
         return (name, run.precision, str(run.status))
     if run.status is RunStatus.OK:
-        speed = ratio_words(run.speedup, run.speedup_low, run.speedup_high)
+        speed = _ratio_words(run, "speedup")
         verified = "yes" if run.verified else "no"
     else:
         speed, verified = "dropped: clearly slower" if lost_race else "a step of the search", ""
     sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
     size = megabytes(run.size_bytes)
     latency = _latency(run.latency_ms)
-    fp32 = ratio_words(run.float_speedup, run.float_speedup_low, run.float_speedup_high)
-    fp32 = "not measured" if run.lacks_float_time else fp32
+    fp32 = "not measured" if run.lacks_float_time else _ratio_words(run, "float_speedup")
     return (name, run.built_words, *latency, speed, fp32, metric_words(run), drop_words(run), sqnr, size, verified)
 
 
@@ -156,13 +155,16 @@ def _latency(latency: Latency | None) -> tuple[str, str]:
     return ("", "") if latency is None else (f"{latency.p50:.3f}", f"{latency.p10:.3f} - {latency.p90:.3f}")
 
 
-def ratio_words(ratio: float | None, low: float | None, high: float | None) -> str:
+def _ratio_words(run: TargetRun, name: str) -> str:
     """A speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
+    ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
     if ratio is None:
         return ""
     if low is None or high is None:
-        return f"{ratio:.2f}x"
+        return "not decided" if run.speed_undecided else f"{ratio:.2f}x"
     bounds = f"({low:.2f} - {high:.2f})"
+    if run.speed_undecided:
+        return f"not decided {bounds}"
     return f"no difference seen {bounds}" if low <= 1 <= high else f"{ratio:.2f}x {bounds}"
 
 

@@ -31,9 +31,6 @@ WARM_UP_CALLS = 30
 WARM_UP_MS = 2_000.0
 STABLE_SPREAD = 0.05
 BOOTSTRAP_DRAWS = 2_000
-CONTENTION_CPU_SHARE = 0.85
-DISTURBED_PERCENT = 20
-"""Percent of the samples that must have got less than that share."""
 
 
 @dataclass
@@ -120,7 +117,12 @@ def warm_up(call: Callable[[], object], timer: Timer) -> float:
 
 
 def measure_interleaved(
-    calls: Mapping[str, Callable[[], object]], *, rounds: int, reporter: Reporter, timer: Timer = wall_clock_ms
+    calls: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int,
+    reporter: Reporter,
+    timer: Timer = wall_clock_ms,
+    between: Callable[[], object] = lambda: None,
 ) -> dict[str, Samples]:
     """Measure every call in every round, in balanced order.
 
@@ -129,6 +131,7 @@ def measure_interleaved(
         rounds: Samples per candidate.
         reporter: Receives the progress; may cancel between samples.
         timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU.
+        between: Called before each round and after the last.
     """
     repeats: dict[str, int] = {}
     leading: set[str] = set()
@@ -142,12 +145,14 @@ def measure_interleaved(
     samples = {name: Samples(is_mirrored=len(orders) == 2) for name in calls}
     for round_index in range(rounds):
         reporter.advance(round_index / rounds, f"round {round_index + 1} of {rounds}")
+        between()
         for name in orders[round_index % len(orders)]:
             if name in leading:
                 calls[name]()
             cpu_start = time.process_time_ns()
             samples[name].wall_ms.append(timer(calls[name], repeats[name]))
             samples[name].cpu_ms.append((time.process_time_ns() - cpu_start) / 1e6 / repeats[name])
+    between()
     return samples
 
 
@@ -189,20 +194,3 @@ def round_ratios(baseline: Samples, candidate: Samples) -> FloatArray:
     whole = ratios[: len(ratios) // 2 * 2]
     mirrored: FloatArray = np.sqrt(whole[0::2] * whole[1::2])
     return mirrored
-
-
-def contention(samples: Sequence[Samples], *, threads: int) -> str:
-    """A sentence that says that the machine was busy during the measurement; empty if it was not.
-
-    A computation in one thread gets as much CPU time as wall time; clearly less means that other work had the core.
-    Samples are shorter than the system's turns, so work beside them shows in some of them only, and one is no sign.
-    With more threads the share of the whole pool is no measure, so only one thread's worth is required.
-    """
-    shares = [cpu / wall for one in samples for cpu, wall in zip(one.cpu_ms, one.wall_ms, strict=True) if wall > 0]
-    share = float(np.percentile(shares, DISTURBED_PERCENT)) if shares else 1.0
-    if share >= CONTENTION_CPU_SHARE:
-        return ""
-    return (
-        f"the process got only {share:.0%} of one core's time in the disturbed rounds, with {threads} thread(s): "
-        "other work was running, and small differences mean nothing"
-    )

@@ -43,12 +43,14 @@ def test_the_table_has_the_gain_over_fp32_in_the_same_runtime(
         TargetRun(target="a", precision="fp32", **figures),
         TargetRun(target="a", precision="int8-static", float_speedup=1.25, **figures),
         TargetRun(target="b", precision="int8-static", **figures),
+        TargetRun(target="c", precision="fp32", speed_undecided="slow", **figures),
     )
     show_result(replace(_result(), runs=runs), Console(as_json=False), tmp_path)
     shown = capsys.readouterr().out
     at = next(line.index("vs fp32") for line in shown.splitlines() if "vs fp32" in line)
     figures = [re.split(r"\s{2,}", line[at:])[0] for line in shown.splitlines() if " 5.00x " in line]
     assert figures == ["", "1.25x", "not measured"]
+    assert "not decided" in next(line for line in shown.splitlines() if line.strip().startswith("c "))
 
 
 def test_nothing_is_said_where_nothing_was_searched_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,20 +96,6 @@ def test_latency_gives_percentiles_count_and_samples():
     assert len(latency.samples) == 101
 
 
-def test_contention_is_said_when_the_process_gets_half_a_core():
-    busy = measure.Samples(wall_ms=[10.0] * 5, cpu_ms=[5.0] * 5)
-    quiet = measure.Samples(wall_ms=[10.0] * 5, cpu_ms=[9.9] * 5)
-    assert "50%" in measure.contention([busy], threads=1)
-    assert measure.contention([quiet], threads=1) == ""
-
-
-def test_contention_is_said_when_work_beside_hits_a_third_of_the_short_samples_but_not_for_a_single_one():
-    hit = measure.Samples(wall_ms=[4.0, 1.0, 1.0] * 4, cpu_ms=[1.0] * 12)
-    once = measure.Samples(wall_ms=[4.0, *[1.0] * 11], cpu_ms=[1.0] * 12)
-    assert "other work" in measure.contention([hit], threads=1)
-    assert measure.contention([once], threads=1) == ""
-
-
 def test_a_cancelled_measurement_stops_between_samples():
     calls = {"n": 0}
 

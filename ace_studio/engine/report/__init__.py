@@ -45,7 +45,7 @@ def write_report(result: results.Result, table: GraphTable | None, folder: Path)
 def _report_html(result: results.Result, table: GraphTable | None, picture: str) -> str:
     environment = page_environment(Path(__file__).parent)
     environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes, part=_part)
-    environment.filters.update(metric=_metric, drop=_drop, float_speed=_float_speed)
+    environment.filters.update(metric=_metric, drop=_drop, ratio=_ratio)
     template = environment.get_template("report.html.j2")
     return template.render(result=result, picture=picture, name=table.name if table else "model")
 
@@ -78,12 +78,13 @@ def _drop(run: results.TargetRun) -> str:
     return f"no difference seen {bounds}" if is_nothing else f"{_percent(run.metric_drop)} {bounds}"
 
 
-def _float_speed(run: results.TargetRun) -> str:
-    """The speed-up over fp32 in the same runtime with its interval; empty for fp32 itself."""
-    if run.float_speedup is None:
-        return "not measured" if run.lacks_float_time else ""
-    low, high = _number(run.float_speedup_low, 2), _number(run.float_speedup_high, 2)
-    return f"{run.float_speedup:.2f} ({low} – {high})"
+def _ratio(run: results.TargetRun, name: str) -> str:
+    """The field ``name``, a speed-up, with its interval."""
+    ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
+    if ratio is None:
+        return "–"
+    value = "not decided" if run.speed_undecided else _number(ratio, 2)
+    return f"{value} ({_number(low, 2)} – {_number(high, 2)})"
 
 
 def _megabytes(value: int | None) -> str:
@@ -144,7 +145,8 @@ def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> 
         colour = BAD if run.status is RunStatus.FAILED else FAINT
         y = TOP + ROW * index + 20
         return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=colour, size=11)
-    speeds = tuple("" if ratio is None else f"{ratio:.2f}x" for ratio in (run.speedup, run.float_speedup))
+    ratios = () if run.speed_undecided else (run.speedup, run.float_speedup)
+    speeds = tuple("" if ratio is None else f"{ratio:.2f}x" for ratio in ratios) or ("not decided", "")
     bar = _row(index, label, run.latency_ms, longest, CHOSEN if is_chosen else OTHER)
     note = run.built_words.partition(" (")[2].removesuffix(")")
     below = _text(16, TOP + ROW * index + 32, note, colour=FAINT, size=10) if note else ""

@@ -121,24 +121,26 @@ class RatioText:
 
 def speedup_text(run: TargetRun) -> RatioText:
     """The speed-up over the original with its 95 % interval, or that there is no measurable difference."""
-    return _ratio_text(run.speedup, run.speedup_low, run.speedup_high)
+    return _ratio_text(run.speedup, run.speedup_low, run.speedup_high, run.speed_undecided)
 
 
 def float_speedup_text(run: TargetRun) -> RatioText:
     """The same over fp32 in the same runtime, or that it was not measured; nothing for the fp32 run itself."""
     if run.lacks_float_time:
         return RatioText(text=tr("not measured"), interval="", is_clear=False)
-    return _ratio_text(run.float_speedup, run.float_speedup_low, run.float_speedup_high)
+    return _ratio_text(run.float_speedup, run.float_speedup_low, run.float_speedup_high, run.speed_undecided)
 
 
-def _ratio_text(ratio: float | None, low: float | None, high: float | None) -> RatioText:
+def _ratio_text(ratio: float | None, low: float | None, high: float | None, undecided: str) -> RatioText:
     if ratio is None:
         return RatioText(text=NOTHING, interval="", is_clear=False)
     interval = ""
     if low is not None and high is not None:
         interval = f"{low:.2f} – {high:.2f}"
-        if low <= 1 <= high:
-            return RatioText(text=tr("no difference seen"), interval=interval, is_clear=False)
+    if undecided:
+        return RatioText(text=tr("not decided"), interval=f"{undecided}: {ratio:.2f}×  {interval}", is_clear=False)
+    if low is not None and high is not None and low <= 1 <= high:
+        return RatioText(text=tr("no difference seen"), interval=interval, is_clear=False)
     return RatioText(text=f"{ratio:.2f}×", interval=interval, is_clear=True)
 
 

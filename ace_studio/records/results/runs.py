@@ -155,6 +155,8 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     float_speedup_low: float | None = None
     float_speedup_high: float | None = None
     """The same over fp32 in the same target, which in eager is the original; None where that was not in the rounds."""
+    speed_undecided: str = ""
+    """Why the figures do not say whether it is faster; empty if they do."""
     metric: float | None = None
     metric_drop: float | None = None
     """(baseline - metric) / |baseline| if higher is better, negated if not; negative is a gain."""

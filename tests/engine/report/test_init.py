@@ -60,6 +60,13 @@ def test_the_report_and_the_picture_have_the_gain_over_fp32_in_the_same_runtime(
     assert "not measured" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_report_of_a_disturbed_measurement_calls_nothing_faster(tmp_path):
+    write_report(replace(RESULT, runs=(replace(RESULT.runs[0], speed_undecided="slow"),)), None, tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "not decided (1.90 – 2.10)" in text
+    assert "2.00x" not in text
+
+
 def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):
     write_report(RESULT, None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -86,6 +86,12 @@ def test_the_gain_over_fp32_is_not_measured_or_has_no_meaning_or_is_shown_like_a
     assert float_speedup_text(replace(beside, float_speedup_low=0.9)).text == "no difference seen"
 
 
+def test_a_speed_up_of_a_disturbed_measurement_is_not_decided_and_says_why():
+    shown = speedup_text(replace(run(5.5, 5.1, 5.9), speed_undecided="the processor slowed down"))
+    assert (shown.text, shown.is_clear) == ("not decided", False)
+    assert shown.interval == "the processor slowed down: 5.50×  5.10 – 5.90"
+
+
 def test_a_drop_is_a_percentage_and_noise_is_zero():
     assert percent_text(0.0123) == "1.23 %"
     assert percent_text(-1e-7) == "0 %"

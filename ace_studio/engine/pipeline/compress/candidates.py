@@ -145,6 +145,8 @@ def prefer_exact(
         original: The target that runs the model as the baseline does.
     """
     finished, reasons = _finished(runs, baseline), []
+    if runs[best].speed_undecided:
+        return best, ""
     for name, field_name in ((runs[best].target, "float_speedup"), (original, "speedup")):
         run = runs[best]
         exact = next((i for i in finished if (runs[i].target, runs[i].precision) == (name, Precision.FP32)), None)
@@ -162,7 +164,9 @@ def prefer_exact(
 
 
 def slower_words(run: TargetRun) -> str:
-    """What a run is clearly slower than, in words; empty if it is not."""
+    """What a run is clearly slower than, in words; empty if it is not, or if that is not decided."""
+    if run.speed_undecided:
+        return ""
     others = [("the original", run.speedup, run.speedup_high)]
     if run.float_speedup != run.speedup:  # else fp32 there is the original
         others.append(("fp32 there", run.float_speedup, run.float_speedup_high))

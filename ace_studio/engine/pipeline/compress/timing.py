@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import msgspec
 
-from ace_studio.engine import measure
+from ace_studio.engine import disturbance, measure
 from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
 from ace_studio.engine.targets.base import CompiledModule
@@ -69,9 +69,17 @@ def measure_latency(job: CompressionJob) -> None:
     for index, candidate in enumerate(job.state.alive):
         calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
     is_gpu = job.captured.device.type == "cuda"
-    samples = measure.measure_interleaved(
-        calls, rounds=job.recipe.measure.rounds, reporter=job.reporter, timer=measure.timer_for(job.captured.device)
-    )
+
+    def measured(watch: disturbance.SpeedWatch | None = None) -> dict[str, measure.Samples]:
+        return measure.measure_interleaved(
+            calls,
+            rounds=job.recipe.measure.rounds,
+            reporter=job.reporter,
+            timer=measure.timer_for(job.captured.device),
+            between=watch.look if watch else lambda: None,
+        )
+
+    samples, change = (measured(), "") if is_gpu else disturbance.measure_steadily(measured, job.reporter)
     base = samples.pop(job.state.baseline.name)
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()
@@ -80,10 +88,12 @@ def measure_latency(job: CompressionJob) -> None:
     if job.loaded.original is None:  # else another model is lowered than the baseline
         floats.setdefault(original_target(job.loaded.frontend), base)
     for candidate, one in timed:
-        candidate.note(latency_ms=one.latency(), **_ratio_facts("speedup", base, one))
+        candidate.note(latency_ms=one.latency(), speed_undecided=change, **_ratio_facts("speedup", base, one))
         if candidate.run.precision != Precision.FP32 and (exact := floats.get(candidate.run.target)) is not None:
             candidate.note(**_ratio_facts("float_speedup", exact, one))
         _measure_overhead(job, candidate)
         job.tell(candidate)
-    if not is_gpu and (busy := measure.contention([base, *samples.values()], threads=job.threads)):
+    if change:
+        job.reporter.warn("throttling", f"not decided what is faster: {change}, and again when it was repeated")
+    if not is_gpu and (busy := disturbance.contention([base, *samples.values()], threads=job.threads)):
         job.reporter.warn("contention", busy)

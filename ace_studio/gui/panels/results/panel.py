@@ -44,6 +44,8 @@ def _best_words(result: Result) -> str:
         return tr("no run could be chosen")
     run = result.runs[result.chosen]
     words = [tr("the best is {target} {precision}", target=run.target, precision=run.built_words)]
+    if run.speed_undecided:
+        return ", ".join([*words, tr("not decided whether it is faster: {why}", why=run.speed_undecided)])
     if (speed := speedup_text(run).text) != NOTHING:
         words.append(speed)
     if run.float_speedup is not None:

@@ -89,6 +89,15 @@ def test_where_speed_is_wanted_the_result_says_once_why_float_was_chosen():
     assert warning.what.startswith("openvino fp32 was chosen: openvino int8-static is not clearly faster than")
 
 
+def test_where_it_is_not_decided_what_is_faster_the_choice_stands_and_nothing_is_called_slower():
+    job, runs = slow_job(Goal(min_sqnr_db=30.0))
+    runs = tuple(msgspec.structs.replace(run, speed_undecided="it slowed down") for run in runs)
+    faster = msgspec.structs.replace(runs[0], speedup=1.3)
+    assert choosing._choose(job, (faster, runs[1]))[0] == 0
+    assert choosing._choose(job, runs[:1])[0] == 0
+    assert job.reporter.warnings == []
+
+
 def test_where_size_is_wanted_a_slower_run_is_chosen_and_the_result_says_that_it_is_slower():
     job, runs = slow_job(Goal(min_sqnr_db=30.0, optimize=Objective.SIZE))
     runs = (runs[0], msgspec.structs.replace(runs[1], size_bytes=4))

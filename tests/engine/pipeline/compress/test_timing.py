@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from ace_studio.engine import disturbance
+from ace_studio.engine.disturbance import SpeedWatch
 from ace_studio.engine.flow import Example
 from ace_studio.engine.pipeline.compress import timing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
@@ -119,6 +121,18 @@ def test_a_compressed_candidate_gets_its_speed_up_over_float_in_the_same_runtime
     assert low.run.float_speedup_low <= low.run.float_speedup <= low.run.float_speedup_high
     assert exact.run.float_speedup is None
     assert other.run.float_speedup is None
+
+
+def test_where_the_processor_changed_its_speed_nothing_is_called_faster_and_the_result_says_so(monkeypatch):
+    own = candidate("openvino", 0.001)
+    why = "the processor slowed down while measuring"
+    monkeypatch.setattr(disturbance, "measure_steadily", lambda measured, _: (measured(SpeedWatch()), why))
+    shared = job(own)
+    timing.measure_latency(shared)
+    assert own.run.speed_undecided == why
+    assert own.run.speedup is not None
+    (warning,) = [one for one in shared.reporter.warnings if one.code == "throttling"]
+    assert why in warning.what
 
 
 def test_in_eager_the_original_is_the_fp32_that_a_candidate_is_compared_with_unless_another_model_was_lowered():

@@ -27,6 +27,18 @@ def test_the_gain_over_fp32_in_the_same_runtime_stands_beside_the_speed_up(desk)
     assert "over fp32 in the same runtime 1.30×" in panel._verdict.text()
 
 
+def test_a_disturbed_measurement_is_not_decided_in_its_row_and_in_the_verdict(desk):
+    why = "the processor slowed down while measuring"
+    first, second, _ = (replace(run, speed_undecided=why) for run in three_runs(TABLE))
+    desk.traced()
+    show_result(desk, TABLE, result_of(TABLE, (first, second)))
+    panel = desk.panel("results")
+    (found,) = [each for each in panel.model.columns if each.title == "speed-up (95 %)"]
+    assert found.values[1:] == ["not decided", "not decided"]
+    assert found.tips(1).startswith(why)
+    assert panel._verdict.text().endswith(f"not decided whether it is faster: {why}")
+
+
 def test_two_runs_are_compared_by_their_gain_over_fp32_too():
     first = beside_float(run_of(TABLE))
     second = replace(first, float_speedup=2.6, float_speedup_low=2.5, float_speedup_high=2.7)

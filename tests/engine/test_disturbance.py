@@ -1,0 +1,177 @@
+"""What disturbs a measurement is found, waited for, and told. Nothing here sleeps."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ace_studio.engine import disturbance, measure
+from ace_studio.engine.disturbance import SpeedWatch, measure_steadily
+from ace_studio.engine.measure import Samples
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.records.messages import Progress
+
+
+def test_contention_is_said_when_the_process_gets_half_a_core():
+    busy = Samples(wall_ms=[10.0] * 5, cpu_ms=[5.0] * 5)
+    quiet = Samples(wall_ms=[10.0] * 5, cpu_ms=[9.9] * 5)
+    assert "50%" in disturbance.contention([busy], threads=1)
+    assert disturbance.contention([quiet], threads=1) == ""
+
+
+def test_contention_is_said_when_work_beside_hits_a_third_of_the_short_samples_but_not_for_a_single_one():
+    hit = Samples(wall_ms=[4.0, 1.0, 1.0] * 4, cpu_ms=[1.0] * 12)
+    once = Samples(wall_ms=[4.0, *[1.0] * 11], cpu_ms=[1.0] * 12)
+    assert "other work" in disturbance.contention([hit], threads=1)
+    assert disturbance.contention([once], threads=1) == ""
+
+
+class Machine:
+    """A processor without time of its own: pauses and looks move the clock, `speed` is what it computes at."""
+
+    def __init__(self, processors, speed=lambda now_s: 1.0):
+        self.now_s, self.speed, self.paused = 0.0, speed, []
+        self._processors = processors
+
+    def reference(self):
+        self.now_s += 0.0001
+        return 0.1 / self.speed(self.now_s)
+
+    def pause(self, seconds):
+        self.now_s += seconds
+        self.paused.append(seconds)
+
+    def watch(self):
+        return SpeedWatch(reference=self.reference, processors=self._processors, clock=lambda: self.now_s)
+
+    def measured(self, watch):
+        """Twenty rounds of a second each."""
+        for _ in range(20):
+            self.now_s += 1.0
+            watch.look()
+        return self.now_s
+
+    def steadily(self, reporter=None):
+        return measure_steadily(self.measured, reporter or Reporter(), new_watch=self.watch, pause=self.pause)
+
+
+@pytest.fixture
+def unknown(tmp_path):
+    """A system that tells no frequencies."""
+    return tmp_path
+
+
+def test_a_steady_processor_is_measured_once_and_not_waited_for(unknown):
+    machine = Machine(unknown)
+    assert machine.steadily() == (machine.now_s, "")
+    assert machine.now_s < 21
+    assert machine.paused == []
+
+
+def test_a_processor_that_slows_down_is_waited_for_and_measured_again(unknown):
+    machine = Machine(unknown, lambda now_s: 0.7 if 10 < now_s < 25 else 1.0)
+    told = []
+    found, why = machine.steadily(Reporter(told.append))
+    assert why == ""
+    assert found == machine.now_s > 40
+    assert 4 <= sum(machine.paused) <= 7
+    waits = [event.detail for event in told if isinstance(event, Progress)]
+    assert waits[0].startswith("the processor slowed down while measuring (a reference computation took 0.1 ms, then ")
+    assert "waiting for it, 0 of at most 30 s" in waits[0]
+    assert "measuring again" in waits[-1]
+
+
+def test_one_that_slows_down_again_leaves_the_verdict_open_and_the_wait_has_an_end(unknown):
+    machine = Machine(unknown, lambda now_s: 1.0 / (1.0 + now_s / 20))
+    _, why = machine.steadily()
+    assert why.startswith("the processor slowed down while measuring")
+    assert sum(machine.paused) == pytest.approx(disturbance.LONGEST_WAIT_S)
+
+
+def test_one_that_stays_slow_is_measured_at_its_new_speed(unknown):
+    machine = Machine(unknown, lambda now_s: 0.7 if now_s > 10 else 1.0)
+    assert machine.steadily()[1] == ""
+
+
+def test_one_that_becomes_faster_is_measured_again_at_once(unknown):
+    machine = Machine(unknown, lambda now_s: 1.0 if now_s > 10 else 0.7)
+    assert machine.steadily()[1] == ""
+    assert machine.paused == []
+    assert machine.now_s > 40
+
+
+def test_the_ripple_of_turbo_clocks_is_no_change(unknown):
+    machine = Machine(unknown, lambda now_s: 1.0 if now_s < 10 else 0.9)
+    assert machine.steadily()[1] == ""
+    assert machine.now_s < 21
+
+
+def test_a_wait_can_be_cancelled(unknown):
+    machine = Machine(unknown, lambda now_s: 1.0 / (1.0 + now_s / 20))
+    with pytest.raises(Cancelled):
+        machine.steadily(Reporter(is_cancelled=lambda: bool(machine.paused)))
+    assert len(machine.paused) == 1
+
+
+def told_by_system(folder, megahertz, *, core):
+    file = folder / f"cpu{core}" / "cpufreq" / "scaling_cur_freq"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{megahertz * 1000}\n")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux tells frequencies in files")
+def test_a_frequency_that_falls_is_a_change_and_that_of_a_core_of_others_is_not(tmp_path):
+    own = min(os.sched_getaffinity(0))
+    told_by_system(tmp_path, 9000, core=100_000)
+    told_by_system(tmp_path, 4200, core=own)
+    machine = Machine(tmp_path)
+    watch = machine.watch()
+    machine.measured(watch)
+    assert watch.change() == ""
+    told_by_system(tmp_path, 2100, core=own)
+    machine.measured(watch)
+    assert "slowed down while measuring (the system tells 4,200 MHz, then 2,100 MHz)" in watch.change()
+    assert not watch.is_as_fast_as_at_first()
+    told_by_system(tmp_path, 4200, core=own)
+    assert watch.is_as_fast_as_at_first()
+
+
+def test_a_frequency_that_cannot_be_read_is_unknown(tmp_path):
+    told_by_system(tmp_path, 4200, core=0)
+    (tmp_path / "cpu0" / "cpufreq" / "scaling_cur_freq").write_text("<unknown>")
+    machine = Machine(tmp_path)
+    assert machine.steadily()[1] == ""
+
+
+def test_looking_takes_no_more_than_its_share_of_the_time(unknown):
+    machine = Machine(unknown)
+    watch = machine.watch()
+    for _ in range(1000):
+        machine.now_s += 0.001  # rounds of a millisecond beside looks of a tenth of one
+        watch.look()
+    looks = (machine.now_s - 1.0) / 0.0001
+    assert 0.015 < looks * 0.0001 / machine.now_s < 0.0205
+
+
+def test_a_measurement_of_few_rounds_says_nothing_about_the_speed(unknown):
+    machine = Machine(unknown, lambda now_s: 1.0 / now_s)
+    watch = machine.watch()
+    for _ in range(disturbance.LEAST_LOOKS - 1):
+        machine.now_s += 1.0
+        watch.look()
+    assert watch.change() == ""
+
+
+def test_the_speed_is_looked_at_before_each_round_and_after_the_last():
+    looks, calls = [], []
+    measure.measure_interleaved(
+        {"a": lambda: calls.append(1)}, rounds=3, reporter=Reporter(), timer=lambda call, _: call() or 60.0,
+        between=lambda: looks.append(len(calls)),
+    )  # fmt: skip
+    warm = looks[0]
+    assert looks == [warm, warm + 1, warm + 2, warm + 3]
+
+
+def test_the_reference_computation_takes_well_below_a_millisecond():
+    assert 0.0 < disturbance.reference_ms() < 50.0
