@@ -22,6 +22,7 @@ from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
+from ace_studio.records.time_words import seconds_words
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
@@ -93,6 +94,8 @@ def run_recipe(
     make_output_folder(out)
     request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
     before = _figures_in(out)
+    if (usual := History.open_default().usual_seconds(folder, recipe.model.source)) is not None:
+        console.say(f"Runs of this model took {seconds_words(usual)} so far")
     answer = follow(request, console, contain=contain)
     found = answer.find(JobFinished)
     if answer.problems or found is None or found.result is None:

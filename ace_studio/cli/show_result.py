@@ -8,6 +8,7 @@ from pathlib import Path
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import megabytes
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
+from ace_studio.records.time_words import time_words
 
 MOST_OPS_NAMED = 8
 
@@ -52,6 +53,7 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
         goal = "" if result.goal_met is None else ", which meets the goal" if result.goal_met else ", the best found"
         console.print(f"Chosen: {run.target} {run.built_words}{goal}")
     show_advice(result, console)
+    _show_time(result, console)
     console.print(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/")
 
 
@@ -111,6 +113,11 @@ def show_advice(result: Result, console: Console) -> None:
             console.print(f"  changes: {'; '.join(changes)}")
     if not result.advice and result.chosen is not None:
         console.print("No advice: nothing is known that should do better.")
+
+
+def _show_time(result: Result, console: Console) -> None:
+    if took := time_words(result):
+        console.print(f"It took {took}")
 
 
 def _show_decoding(result: Result, console: Console) -> None:

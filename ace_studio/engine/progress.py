@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 from ace_studio.records.errors import AceError, ErrorCode
@@ -26,10 +27,14 @@ class Reporter:
         *,
         job: str = "",
         is_cancelled: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._emit = emit
         self._is_cancelled = is_cancelled
         self._phase = Phase.START
+        self._clock = clock
+        self._since_s = clock()
+        self._seconds: dict[Phase, float] = {}
         self.job = job
         self.phase_began: Callable[[Phase], None] = lambda _phase: None
         """Is called where a phase begins, before anything is done in it."""
@@ -50,9 +55,20 @@ class Reporter:
 
     def phase(self, phase: Phase, detail: str = "") -> None:
         """Report that a phase begins."""
+        self._count_time()
         self._phase = phase
         self.phase_began(phase)
         self.advance(None, detail)
+
+    def seconds_by_phase(self) -> dict[str, float]:
+        """What each phase has taken so far, by its name in small letters, in the order in which they first ended."""
+        self._count_time()
+        return {phase.name.lower(): round(seconds, 2) for phase, seconds in self._seconds.items() if seconds >= 0.005}
+
+    def _count_time(self) -> None:
+        now_s = self._clock()
+        self._seconds[self._phase] = self._seconds.get(self._phase, 0.0) + now_s - self._since_s
+        self._since_s = now_s
 
     def advance(self, fraction: float | None, detail: str = "") -> None:
         """Report the progress of the phase (0..1, or None if it is unknown)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.cli import follow, run_command
 from ace_studio.engine.report import write_figures
@@ -49,6 +50,20 @@ def test_the_request_carries_the_recipe_its_folder_and_the_trust(answer_with, re
 def test_each_ending_has_its_exit_code(answer_with, recipe, tmp_path, events, code):
     answer_with(*events)
     assert run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--json"]) == code
+
+
+def test_a_run_says_before_it_starts_what_earlier_ones_took_and_at_its_end_where_the_time_went(
+    answer_with, recipe, tmp_path, capsys
+):
+    took = replace(result(), seconds=41.0, phase_seconds={"lower": 30.0, "measure": 9.0})
+    answer_with(JobFinished(result=took))
+    assert run_command(["run", str(recipe), "--out", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr()
+    assert "so far" not in shown.err
+    assert "It took 41 s: building 30 s, measuring latency 9.0 s" in shown.out
+    answer_with(JobFinished(result=took))
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out")])
+    assert "Runs of this model took 41 s so far" in capsys.readouterr().err
 
 
 def test_report_on_a_folder_without_a_result_says_what_to_name(tmp_path, capsys):

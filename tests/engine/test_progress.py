@@ -17,6 +17,15 @@ def test_progress_names_the_job_and_the_phase_that_began_last():
     ]
 
 
+def test_the_seconds_of_a_phase_that_comes_twice_are_added_up():
+    now = [0.0]
+    reporter = Reporter(clock=lambda: now[0])
+    for phase, seconds in ((Phase.LOAD, 1.0), (Phase.LOWER, 2.0), (Phase.MEASURE, 0.5), (Phase.LOWER, 4.0)):
+        reporter.phase(phase)
+        now[0] += seconds
+    assert reporter.seconds_by_phase() == {"load": 1.0, "lower": 6.0, "measure": 0.5}
+
+
 def test_the_same_warning_is_kept_once():
     reporter = Reporter()
     for where in ("a", "a", "b"):

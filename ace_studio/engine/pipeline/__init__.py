@@ -146,6 +146,7 @@ def _run_in_folder(request: messages.RunRequest, output: Path, reporter: Reporte
     result = msgspec.structs.replace(
         with_change_reports(outcome.result, prepared),
         seconds=time.monotonic() - started,
+        phase_seconds=reporter.seconds_by_phase(),
         warnings=tuple(reporter.warnings),
         recipe=recipe_text(recipe),
         folder=str(folder.absolute()),

@@ -12,6 +12,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.report_page import page_environment
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
 from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.time_words import time_words
 
 
 def write_figures(result: results.Result, folder: Path) -> None:
@@ -47,7 +48,9 @@ def _report_html(result: results.Result, table: GraphTable | None, picture: str)
     environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes, part=_part)
     environment.filters.update(metric=_metric, drop=_drop, ratio=_ratio)
     template = environment.get_template("report.html.j2")
-    return template.render(result=result, picture=picture, name=table.name if table else "model")
+    return template.render(
+        result=result, took=time_words(result), picture=picture, name=table.name if table else "model"
+    )
 
 
 def _number(value: float | None, digits: int = 3) -> str:

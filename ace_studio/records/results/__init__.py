@@ -92,6 +92,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[Warning, ...] = ()
     error: Problem | None = None
     seconds: float = 0.0
+    phase_seconds: dict[str, float] = {}
+    """Where they went: name of a `Phase` in small letters -> its seconds, without those of the report."""
 
 
 def encode_result(result: Result) -> bytes:

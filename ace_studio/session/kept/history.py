@@ -245,6 +245,14 @@ class History:
             ).fetchall()
         return tuple(float(seconds) for (seconds,) in rows if seconds)
 
+    def usual_seconds(self, folder: Path, source: str) -> float | None:
+        """Median of `seconds_of`; None without runs, and if the history cannot be read: it is a forecast."""
+        from statistics import median  # noqa: PLC0415 - takes long, and the window starts without it
+
+        with suppress(AceError):
+            return median(found) if (found := self.seconds_of(folder.absolute(), source)) else None
+        return None
+
     def get(self, run_id: int) -> PastRun:
         """A past run with its recipe and result.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -170,7 +169,10 @@ class SweepVerbs:
         # Dask's scheduler knows how many jobs it runs at once, and this machine what fits it.
         recipes = {one: msgspec.convert(found, Recipe) for one, found in documents.items()}
         threads = sweep.axes.get(Axis.THREADS) or [one.measure.threads for one in recipes.values()]
-        usual = {one: self._usual_s(Path(folder, one).parent, found.model.source) for one, found in recipes.items()}
+        usual = {
+            one: self._history.store.usual_seconds(Path(folder, one).parent, found.model.source)
+            for one, found in recipes.items()
+        }
         times = [usual[recipe] for recipe, _ in cells]
         known = [seconds for seconds in times if seconds is not None]
         at_once = 1 if now.scheduler else _at_once([one for one in threads if isinstance(one, int | str)], now.workers)
@@ -182,13 +184,6 @@ class SweepVerbs:
             seconds=sum(known) / at_once if known else None,
             unknown=len(times) - len(known),
         )
-
-    def _usual_s(self, folder: Path, source: str) -> float | None:
-        try:
-            found = self._history.store.seconds_of(folder.absolute(), source)
-        except AceError:  # another program holds the history; a forecast is not worth a message
-            return None
-        return statistics.median(found) if found else None
 
     # --- start, stop, results ---
 

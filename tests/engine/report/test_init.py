@@ -67,6 +67,11 @@ def test_the_report_of_a_disturbed_measurement_calls_nothing_faster(tmp_path):
     assert "2.00x" not in text
 
 
+def test_the_report_says_where_the_time_went(tmp_path):
+    write_report(replace(RESULT, seconds=41.0, phase_seconds={"lower": 30.0}), None, tmp_path)
+    assert "The run took 41 s: building 30 s." in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):
     write_report(RESULT, None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

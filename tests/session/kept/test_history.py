@@ -48,6 +48,17 @@ def test_the_gain_over_fp32_in_the_same_runtime_is_kept(tmp_path: Path) -> None:
     assert history.list()[0].summary.endswith("2.00x, 1.25x over fp32 there")
 
 
+def test_the_forecast_is_the_median_of_the_last_runs_of_a_model(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+    for seconds in (10.0, 12.0, 50.0):
+        one = replace(result(target_run("eager")), seconds=seconds)
+        history.remember(one, Recipe(model=ModelChoice(source="m.py")), tmp_path, output=tmp_path)
+    assert history.usual_seconds(tmp_path, "m.py") == 12.0
+    assert history.usual_seconds(tmp_path, "other.py") is None
+    (tmp_path / "h.sqlite").write_text("this is no database, but it is long enough to be looked at" * 10)
+    assert history.usual_seconds(tmp_path, "m.py") is None
+
+
 def test_a_run_that_chose_nothing_is_kept_too(tmp_path: Path) -> None:
     history = History(tmp_path / "h.sqlite")
     history.add(result(), recipe_toml="", title="m.py")
