@@ -171,7 +171,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         rest: Precision of ops that a target cannot run as planned: ``fp32``, ``bf16`` or ``fp16``.
         group_size: Weights that share a scale where only weights are quantized; 0: a whole channel.
         improve: What to try beyond plain quantization, in order: ``equalize``, ``smoothquant``, ``bias-correction``,
-            ``gptq``, ``awq``; each is kept only if it helps.
+            ``compensate``, ``gptq``, ``awq``; each is kept only if it helps.
         improve_by_search: Whether a search for a goal tries these by itself before it keeps ops high.
         threads: Threads for every target and the baseline, or ``"all"``.
         rounds: Interleaved measuring rounds.

@@ -13,7 +13,7 @@ from ace_studio.records.recipes.recipe import FinetuneMethod, Objective, PruneMe
 
 ENOUGH_DB = 40.0
 """Above this fidelity there is little to gain."""
-_IMPROVEMENTS = {True: ("equalize", "bias-correction"), False: ("smoothquant", "bias-correction")}
+_IMPROVEMENTS = {True: ("equalize", "compensate"), False: ("smoothquant", "compensate")}
 _INTEGERS = frozenset({str(one) for one in Precision} - {"fp32", "fp16", "bf16"})
 
 

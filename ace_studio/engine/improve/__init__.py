@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.improve.awq import awq
-from ace_studio.engine.improve.bias_correction import correct_biases
+from ace_studio.engine.improve.compensate import compensate, correct_biases
 from ace_studio.engine.improve.equalize import equalize
 from ace_studio.engine.improve.gptq import gptq
 from ace_studio.engine.improve.job import HIGH, ImproveJob
@@ -36,11 +36,12 @@ METHODS: dict[ImproveMethod, Callable[[ImproveJob, list[WeightChange]], WeightCh
     ImproveMethod.EQUALIZE: equalize,
     ImproveMethod.SMOOTHQUANT: smoothquant,
     ImproveMethod.BIAS_CORRECTION: correct_biases,
+    ImproveMethod.COMPENSATE: compensate,
     ImproveMethod.GPTQ: gptq,
     ImproveMethod.AWQ: awq,
 }
 """Each takes the job and the changes that were kept so far."""
-ROUNDING = frozenset({ImproveMethod.BIAS_CORRECTION, ImproveMethod.GPTQ})
+ROUNDING = frozenset({ImproveMethod.BIAS_CORRECTION, ImproveMethod.COMPENSATE, ImproveMethod.GPTQ})
 """Methods that change the float model. They come last: scaling after them would move weights off their grids."""
 
 

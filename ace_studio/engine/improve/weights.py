@@ -135,19 +135,19 @@ class WeightEditor:
             return all(self.stored(argument) for argument in site.norm.args[1:3])
         return bool(site.bias) or _argument(site.node, site.role.weight + 1) is None
 
-    def scale_outputs(self, site: Site, factor: Tensor) -> None:
+    def scale_outputs(self, site: Site, factor: Tensor, *, owner: str = "") -> None:
         """Multiply the result per channel: factor [outputs of the op]."""
         if site.norm is not None:
             for argument in site.norm.args[1:3]:
                 name = self.stored(argument)
-                self.set(name, self.tensor(name) * factor)
+                self.set(name, self.tensor(name) * factor, owner=owner)
             return
         weight = self.tensor(site.weight)
         shape = [1] * weight.dim()
         shape[site.role.channel_axis] = -1
-        self.set(site.weight, weight * factor.reshape(shape))
+        self.set(site.weight, weight * factor.reshape(shape), owner=owner)
         if site.bias:
-            self.set(site.bias, self.tensor(site.bias) * factor)
+            self.set(site.bias, self.tensor(site.bias) * factor, owner=owner)
 
     def shift_name(self, site: Site) -> str:
         """Name of the stored tensor that is added to the result per channel; empty if there is none."""

@@ -140,6 +140,8 @@ class ImproveMethod(StrEnum):
     """Outliers of activations after a norm are moved into the weights."""
     BIAS_CORRECTION = "bias-correction"
     """The mean error of each op is subtracted from its bias."""
+    COMPENSATE = "compensate"
+    """Each output channel of an op gets the gain and the offset that bring it closest to its float values."""
     GPTQ = "gptq"
     """Weights are rounded one after the other, and the next ones compensate for each error."""
     AWQ = "awq"

@@ -107,7 +107,7 @@ def test_only_ops_that_the_run_really_lowered_are_counted():
 def test_improvements_fit_the_kind_of_network_and_are_not_repeated():
     given = facts()
     card = improve_the_quantization(given)
-    assert card.change == {"improve": {"methods": ["equalize", "bias-correction"]}}
+    assert card.change == {"improve": {"methods": ["equalize", "compensate"]}}
     assert improve_the_quantization(facts(recipe=applies(card, given))) is None
     matrices = table(ops=("aten.linear.default",) * 3)
     assert "smoothquant" in improve_the_quantization(facts(graph=matrices)).title

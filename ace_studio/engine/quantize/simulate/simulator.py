@@ -18,6 +18,7 @@ from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate import runs
 from ace_studio.engine.quantize.simulate.arithmetic import OpArithmetic
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Style
+from ace_studio.engine.quantize.simulate.lockstep import Correct, LockstepRun, fitting_examples
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 
@@ -72,6 +73,15 @@ class Simulator:
         """
         with torch.no_grad():
             runs.LocalRun(self._arithmetic, wanted, visit, schemes).run(*[leaf.clone() for leaf in example])
+
+    def lockstep(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]], correct: Correct) -> None:
+        """Run examples together, op by op, in float and under the plan; ``correct`` may change what each op gives.
+
+        So many of the examples as fit into memory, one at least. Raises: ValueError as `outputs` does.
+        """
+        with torch.no_grad():
+            run = LockstepRun(self._arithmetic, plan, correct)
+            run.run_examples(fitting_examples(self.graph_module, examples))
 
     def errors(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> dict[str, runs.OpError]:
         """Error of every op's value in the whole model under the plan: op id -> error, in graph order.

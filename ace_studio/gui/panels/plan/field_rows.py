@@ -216,6 +216,7 @@ IMPROVE_FIELDS: tuple[FieldRow, ...] = (
              options=(("equalize", "even out the ranges of neighbouring layers"),
                       ("smoothquant", "move outliers from activations into weights"),
                       ("bias-correction", "correct the mean error of each output"),
+                      ("compensate", "correct the size and the mean error of each output"),
                       ("gptq", "round weights one by one and adjust the rest"),
                       ("awq", "scale the weights that matter before rounding")),
              tip="Each method is kept only if it helps; the results show by how much"),

@@ -32,10 +32,10 @@ _UNKNOWN_NOISE = 1e-3
 
 
 METHODS_TO_TRY: Mapping[Precision, tuple[ImproveMethod, ...]] = {
-    Precision.INT8_STATIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.BIAS_CORRECTION),
-    Precision.INT8_DYNAMIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.BIAS_CORRECTION),
-    Precision.INT8_WEIGHT: (ImproveMethod.BIAS_CORRECTION,),
-    Precision.INT4_WEIGHT: (ImproveMethod.GPTQ, ImproveMethod.BIAS_CORRECTION),
+    Precision.INT8_STATIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.COMPENSATE),
+    Precision.INT8_DYNAMIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.COMPENSATE),
+    Precision.INT8_WEIGHT: (ImproveMethod.COMPENSATE,),
+    Precision.INT4_WEIGHT: (ImproveMethod.GPTQ, ImproveMethod.COMPENSATE),
 }
 """What a search tries by itself where a low precision is not accurate enough: it costs no time when the model runs."""
 
