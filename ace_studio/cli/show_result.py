@@ -8,6 +8,7 @@ from pathlib import Path
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import megabytes
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
+from ace_studio.records.results.on_devices import device_names, figure_on, figure_words, state_words
 from ace_studio.records.time_words import time_words
 
 MOST_OPS_NAMED = 8
@@ -29,6 +30,7 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     columns = ("target", "precision", "p50 ms", "p10 - p90", "speed-up", "vs fp32", "metric", "drop", "SQNR dB", "size")
     console.print_table((*columns, "verified"), rows, bold_row=chosen_row)
     _show_decoding(result, console)
+    show_on_devices(result, console)
     for run in result.runs:
         if run.error is not None:
             console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why})")
@@ -55,6 +57,22 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     show_advice(result, console)
     _show_time(result, console)
     console.print(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/")
+
+
+def show_on_devices(result: Result, console: Console) -> None:
+    """Show the latencies of the runs, a column for each device, and how the devices were meanwhile."""
+    runs, names = result.runs, device_names(result.runs)
+    rows = [
+        (run.target, run.built_words, *(cell for name in names for cell in figure_words(runs, index, name)))
+        for index, run in enumerate(runs)
+        if run.devices
+    ]
+    columns = [column for name in names for column in (f"{name}: p50 ms", "speed-up there")]
+    console.print_table(("target", "precision", *columns), rows)
+    for name in names:
+        told = (figure_on(run, name) for run in runs)
+        for words in dict.fromkeys(state_words(figure) for figure in told if figure is not None):
+            console.print(f"{name}: {words}")
 
 
 def show_changes(result: Result, console: Console) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.results import TargetRun
+from ace_studio.records.run_artifact import artifact_files, run_artifact
 from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
 from ace_studio.session.kept.folders import UserFolders
 
-COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
-"""Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""
 FREE_STEM = {".xml"}
 """Formats whose companion follows the file's stem; the others carry its name inside and must keep it."""
 
@@ -25,23 +24,7 @@ def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destinati
     Raises: AceError as `copy_artifact` does; NOT_FOUND if the run has no artifact, BAD_FILE if it lies elsewhere, USAGE
     if the new name has another suffix. A name without one gets the artifact's.
     """
-    artifact = runs[index].artifact if 0 <= index < len(runs) else None
-    if not artifact:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            "This run has no artifact",
-            why="Its target failed, or writes nothing to disk",
-            remedy="Choose a run whose status is ok",
-        )
-    source = folder / artifact
-    if not source.resolve().is_relative_to(folder.resolve()):
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            "The artifact of this run is not in its folder",
-            why=f"result.json names {artifact}",
-            remedy="Run again; a run writes its artifacts into its own folder",
-            where=str(folder),
-        )
+    source = run_artifact(runs, index, folder)
     if source.is_file() and not destination.is_dir() and not destination.suffix:
         destination = destination.with_name(destination.name + source.suffix)
     elif source.is_file() and not destination.is_dir() and destination.suffix != source.suffix:
@@ -52,25 +35,6 @@ def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destinati
             remedy=f"Name it {destination.stem}{source.suffix}",
         )
     return copy_artifact(source, destination)
-
-
-def artifact_files(artifact: Path) -> tuple[Path, ...]:
-    """The files of an artifact, itself first: a folder's files, or the file with its companions.
-
-    Raises: AceError(NOT_FOUND) if it is gone.
-    """
-    if artifact.is_dir():
-        return tuple(sorted(path for path in artifact.rglob("*") if path.is_file()))
-    if not artifact.is_file():
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            f"The artifact {artifact.name} no longer exists",
-            why=f"{artifact} was moved or deleted after the run",
-            remedy="Run again",
-        )
-    stem = artifact.name[: -len(artifact.suffix)] if artifact.suffix else artifact.name
-    beside = (artifact.with_name(stem + suffix) for suffix in COMPANIONS.get(artifact.suffix, ()))
-    return (artifact, *(path for path in beside if path.is_file()))
 
 
 def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:

@@ -11,6 +11,7 @@ from ace_studio.records.errors import visible
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.report_page import page_environment
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
+from ace_studio.records.results.on_devices import device_section
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.time_words import time_words
 
@@ -46,7 +47,7 @@ def write_report(result: results.Result, table: GraphTable | None, folder: Path)
 def _report_html(result: results.Result, table: GraphTable | None, picture: str) -> str:
     environment = page_environment(Path(__file__).parent)
     environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes, part=_part)
-    environment.filters.update(metric=_metric, drop=_drop, ratio=_ratio)
+    environment.filters.update(metric=_metric, drop=_drop, ratio=_ratio, devices=device_section)
     template = environment.get_template("report.html.j2")
     return template.render(
         result=result, took=time_words(result), picture=picture, name=table.name if table else "model"

@@ -9,12 +9,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ace_studio.jobs.hosts.environment import MARK
-from ace_studio.jobs.hosts.ssh import connection_problem, no_ssh, python_words, ssh_command, ssh_environment
+from ace_studio.jobs.hosts.ssh import (
+    FIRST_WORDS,
+    connection_problem,
+    no_ssh,
+    python_words,
+    ssh_command,
+    ssh_environment,
+)
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.system_faults import system_problem
 
 ENVIRONMENT_FILE = Path(__file__).with_name("environment.py")
-_FIRST_WORDS = "'import sys;exec(sys.stdin.read(int(sys.stdin.readline())))'"
 _TAIL_LINES = 200
 
 
@@ -30,11 +36,11 @@ def install_there(host: str, python: str, requirements: Sequence[str], say: Call
     Raises: AceError if the host cannot be reached, or pip could not install.
     """
     program = ENVIRONMENT_FILE.read_text(encoding="utf-8")
-    sent = f"{len(program)}\n{program}{json.dumps({'requirements': list(requirements)})}\n"
+    sent = f"{len(program.encode())}\n{program}{json.dumps({'requirements': list(requirements)})}\n"
     pipe, said = subprocess.PIPE, deque[str](maxlen=_TAIL_LINES)
     try:
         process = subprocess.Popen(
-            ssh_command(host, f"{python_words(python)} -u -c {_FIRST_WORDS}"),
+            ssh_command(host, f"{python_words(python)} -u -c '{FIRST_WORDS}'"),
             stdin=pipe,
             stdout=pipe,
             stderr=subprocess.STDOUT,

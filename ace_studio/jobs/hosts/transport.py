@@ -14,14 +14,19 @@ from ace_studio.jobs.autopsy import MISSING_MODULE
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.hosts.landing import MARK
 from ace_studio.jobs.hosts.source import engine_source
-from ace_studio.jobs.hosts.ssh import connection_problem, no_ssh, python_words, ssh_command, ssh_environment
+from ace_studio.jobs.hosts.ssh import (
+    FIRST_WORDS,
+    connection_problem,
+    no_ssh,
+    python_words,
+    ssh_command,
+    ssh_environment,
+)
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import EngineChoice
 from ace_studio.records.system_faults import system_problem
 
 LANDING_FILE = Path(__file__).with_name("landing.py")
-_FIRST_WORDS = "'import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))'"
-"""What Python is called with there: reads the program from stdin, and leaves the rest of stdin to it."""
 END_S = 3.0
 """Seconds that ssh has to end, and to say why."""
 TAIL_LINES = 200
@@ -41,7 +46,7 @@ class HostConnection:
         """
         self._engine = engine
         self._said: deque[str] = deque(maxlen=TAIL_LINES)
-        words = f"{python_words(engine.python)} -u -c {_FIRST_WORDS}"
+        words = f"{python_words(engine.python)} -u -c '{FIRST_WORDS}'"
         try:
             self._process = subprocess.Popen(
                 ssh_command(engine.host, words),

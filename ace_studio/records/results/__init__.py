@@ -31,6 +31,7 @@ from ace_studio.records.results.runs import (
     BatchThroughput,
     Bound,
     DecodeReport,
+    DeviceFigure,
     Latency,
     OpReport,
     OpsProfile,

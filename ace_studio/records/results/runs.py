@@ -26,6 +26,38 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     """Every round, ms, in order."""
 
 
+class DeviceFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """The latency of one artifact on one device of the list, and how the device was meanwhile."""
+
+    device: str
+    """Its name in the list."""
+    machine: str
+    """Name and processor of the machine that answered: its clock."""
+    session: str
+    """The measurement that it belongs to: figures of one session were taken in the same rounds."""
+    date: str
+    """ISO 8601, UTC."""
+    latency_ms: Latency
+    low: float
+    high: float
+    """95 % interval of the median, ms; equal to it where the device tells no single times."""
+    threads: int
+    runtime: str
+    """``onnxruntime 1.23.2``."""
+    sha256: str = ""
+    """Of the artifact's first file."""
+    governor: str = ""
+    """The processor's frequency governor; empty where the system does not say, as for the figures below."""
+    frequency_mhz_before: float | None = None
+    frequency_mhz: float | None = None
+    """Mean over the cores, before and after."""
+    temperature_c_before: float | None = None
+    temperature_c: float | None = None
+    """Of the hottest sensor, before and after."""
+    note: str = ""
+    """What makes the figure doubtful, in one sentence."""
+
+
 class Bound(StrEnum):
     """What limits the speed of an op on this machine."""
 
@@ -190,6 +222,8 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_s: float | None = None
     """Of a step model of a decoder: measured tokens a second."""
     decode: DecodeReport | None = None
+    devices: tuple[DeviceFigure, ...] = ()
+    """Latencies on devices of the list, one each. None is ever compared with `latency_ms`, or with another device's."""
 
     @property
     def lacks_float_time(self) -> bool:

@@ -39,6 +39,11 @@ class UserFolders:
         return self.config / "settings.json"
 
     @property
+    def devices(self) -> Path:
+        """The list of devices to measure on."""
+        return self.config / "devices.json"
+
+    @property
     def trust(self) -> Path:
         """The list of trusted files."""
         return self.data / "trusted.json"

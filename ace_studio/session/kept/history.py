@@ -1,4 +1,4 @@
-"""All finished runs, in SQLite. A record never changes except for its tags and its note."""
+"""All finished runs, in SQLite. A record never changes except for its tags, its note and the figures of devices."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, decode_result
+from ace_studio.records.results.on_devices import is_same_run
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 from ace_studio.session.kept.folders import UserFolders
 
@@ -279,6 +280,19 @@ class History:
     def set_note(self, run_id: int, note: str) -> None:
         """Replace the note of a run. Raises as `set_tags` does."""
         self._set(run_id, "note", note)
+
+    def keep_figures(self, output: Path, result: Result) -> None:
+        """Store the figures that devices gave since, in the records of the run that wrote this folder.
+
+        Raises: AceError(NOT_FOUND) if the database cannot be written.
+        """
+        with self._open() as database:
+            rows = database.execute("SELECT id, result_json FROM run WHERE output = ?", (str(output),)).fetchall()
+            for run_id, stored in rows:
+                with suppress(msgspec.DecodeError, TypeError):
+                    if is_same_run(decode_result(stored), result):
+                        content = msgspec.json.encode(result)
+                        database.execute("UPDATE run SET result_json = ? WHERE id = ?", (content, run_id))
 
     def _set(self, run_id: int, column: str, text: str) -> None:
         with self._open() as database:

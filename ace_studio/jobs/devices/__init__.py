@@ -1,0 +1,1 @@
+"""Measures saved artifacts on the devices of the user's list."""

@@ -1,0 +1,219 @@
+"""What is sent to a device to be measured: artifacts, what their inputs are, and nothing of the model's code."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.recipes.file import parse_recipe
+from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.records.run_artifact import artifact_files, run_artifact
+from ace_studio.records.safe_file import file_sha256
+from ace_studio.records.targets import TARGET_ROWS
+from ace_studio.records.tensors import InputFinding, TensorSpec, Values, ValueSource, is_file_value, read_values
+
+RUNTIMES = ("eager", "inductor", "aoti", "onnxruntime", "openvino", "executorch")
+"""What ``measure_there.py`` can open."""
+_CODES = {
+    "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b",
+    "uint8": "B", "bool": "?", "uint16": "H", "uint32": "I",
+}  # fmt: skip
+"""Type -> letter of `struct`. ``bfloat16`` is written as the upper half of ``float32``."""
+_BLOCK = 4096
+"""So many numbers are drawn, and repeated: for how long a runtime computes, that is random enough."""
+BUDGET_S = 20.0
+"""Seconds of rounds for each artifact; at least five rounds are made."""
+
+
+class SentFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of an artifact."""
+
+    name: str
+    """Relative to the artifact's folder."""
+    sha256: str
+    path: str
+    """Where it lies here."""
+
+
+class SentArtifact(msgspec.Struct, frozen=True, kw_only=True):
+    """One artifact to measure."""
+
+    index: int
+    """Of its run in the result."""
+    label: str
+    runtime: str
+    files: tuple[SentFile, ...]
+    options: dict[str, str] = {}
+    """What the runtime needs to compute as measured."""
+    wanted: dict[str, str] = {}
+    """Package -> ``package==version`` that the run had."""
+
+
+class SentInput(msgspec.Struct, frozen=True, kw_only=True):
+    """One input: numbers in the order in which they lie in memory, little-endian."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+    """Dimensions from the slowest to the fastest in memory; empty: as they are."""
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Of the content."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What to measure."""
+
+    artifacts: tuple[SentArtifact, ...]
+    inputs: tuple[SentInput, ...]
+    threads: int
+    rounds: int
+    problems: dict[int, Problem] = {}
+    """Index of a run -> why it cannot be measured elsewhere."""
+
+
+def make_order(result: Result, folder: Path, indices: Sequence[int] = ()) -> Order:
+    """What to send for some runs of a result, or for all that have an artifact.
+
+    Raises: AceError(NOT_FOUND) if no run has one; UNSUPPORTED for an input of a type that cannot be made up.
+    """
+    chosen = indices or [at for at, run in enumerate(result.runs) if run.artifact and run.status is RunStatus.OK]
+    if not chosen:
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            "There is nothing to measure",
+            why="no run of this result has an artifact",
+            remedy="Run the recipe again, and name a target that saves one",
+            where=str(folder),
+        )
+    artifacts, problems = [], {}
+    for index in chosen:
+        try:
+            artifacts.append(_artifact(result, index, folder))
+        except AceError as error:
+            problems[index] = error.problem
+    threads = result.environment.get("threads")
+    return Order(
+        artifacts=tuple(artifacts),
+        inputs=_inputs(result) if artifacts else (),
+        threads=threads if isinstance(threads, int) and threads > 0 else 1,
+        rounds=_recipe_rounds(result),
+        problems=problems,
+    )
+
+
+def _artifact(result: Result, index: int, folder: Path) -> SentArtifact:
+    artifact = run_artifact(result.runs, index, folder)
+    run = result.runs[index]
+    _check_movable(result, run, artifact)
+    files = artifact_files(artifact)
+    names = {path: path.relative_to(artifact.parent).as_posix() for path in files}
+    needed = [*run.warnings, *result.warnings]
+    row = TARGET_ROWS[run.target]
+    versions = {name: str(result.environment[name]) for name in ("torch", *row.packages) if name in result.environment}
+    return SentArtifact(
+        index=index,
+        label=f"{run.target} {run.built_precision}".strip(),
+        runtime=row.opener or run.target,
+        files=tuple(SentFile(name=names[path], sha256=file_sha256(path), path=str(path.resolve())) for path in files),
+        options={key: value for one in needed if one.code == "artifact-options" for key, value in one.options.items()},
+        wanted={name: f"{name}=={version.partition('+')[0]}" for name, version in versions.items()},
+    )
+
+
+def _check_movable(result: Result, run: TargetRun, artifact: Path) -> None:
+    row = TARGET_ROWS.get(run.target)
+    why = ""
+    if (artifact / "pieces.json").exists():
+        why = "the model's own Python runs between its subgraphs, and that is never sent"
+    elif row is None or (row.opener or run.target) not in RUNTIMES:
+        why = f"an artifact of {run.target} opens only on the machine that it was built on, or one just like it"
+    elif str(result.environment.get("device", "cpu")) != "cpu":
+        why = f"it was built for {result.environment['device']}, and devices measure on their processor"
+    if why:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"{run.target} {run.precision} cannot be measured on another device",
+            why=why,
+            remedy="Build it for onnxruntime, openvino or executorch, with the whole graph captured",
+        )
+
+
+def _recipe_rounds(result: Result) -> int:
+    try:
+        return parse_recipe(result.recipe, name="the recipe of the run").measure.rounds
+    except AceError:
+        return 30  # an older result, without its recipe
+
+
+def _inputs(result: Result) -> tuple[SentInput, ...]:
+    """Inputs of the traced sizes: values as the recipe's first row says, else random ones."""
+    row: dict[str, TensorSpec] = {}
+    try:
+        recipe = parse_recipe(result.recipe, name="the recipe of the run")
+        row = recipe.inputs.rows[0] if recipe.inputs.rows else {}
+    except AceError:
+        pass  # an older result, without its recipe
+    return tuple(_input(one, row.get(one.name)) for one in (result.capture.inputs if result.capture else ()))
+
+
+def _input(finding: InputFinding, spec: TensorSpec | None) -> SentInput:
+    shape = tuple(dim.size for dim in finding.dims)
+    values = Values(ValueSource.RANDOM, (0.0, 1.0))
+    if finding.dtype.startswith(("float", "bfloat")):
+        values = Values(ValueSource.NORMAL, (0.0, 1.0))
+    if spec is not None and not is_file_value(spec.values):
+        told = read_values(spec.values)
+        values = values if told.source in (ValueSource.CALIBRATION, ValueSource.VALUE, ValueSource.NONE) else told
+    count = math.prod(shape)
+    content = numbers_as_bytes(_numbers(values, finding.dtype, count), finding.dtype, count)
+    return SentInput(dtype=finding.dtype, shape=shape, order=finding.memory_order, content=content)
+
+
+def _numbers(values: Values, dtype: str, count: int) -> list[float]:
+    """Numbers to repeat until there are enough."""
+    drawn, some = random.Random(0), range(min(count, _BLOCK))
+    is_float = "float" in dtype
+    if values.source is ValueSource.ZEROS:
+        return [0.0]
+    if values.source is ValueSource.ONES:
+        return [1.0]
+    if values.source is ValueSource.CONSTANT:
+        return [values.numbers[0]]
+    if values.source is ValueSource.RANGE:
+        return [float(one) for one in range(count)]
+    if values.source is ValueSource.RANDOM and values.numbers:
+        low, high = values.numbers
+        return [drawn.uniform(low, high) if is_float else drawn.randint(int(low), int(high)) for _ in some]
+    if values.source is ValueSource.RANDOM and not is_float:
+        return [drawn.randrange(2 if dtype == "bool" else 100) for _ in some]
+    mean, deviation = values.numbers if values.source is ValueSource.NORMAL else (0.0, 1.0)
+    return [drawn.gauss(mean, deviation) for _ in some]
+
+
+def numbers_as_bytes(numbers: Iterable[float], dtype: str, count: int) -> bytes:
+    """``count`` numbers of a type, the given ones again and again. Raises: AceError(UNSUPPORTED) for another type."""
+    given = list(numbers) or [0.0]
+    if dtype == "bfloat16":
+        block = b"".join(struct.pack("<f", one)[2:] for one in given)
+    elif (code := _CODES.get(dtype)) is not None:
+        made = given if code in "defs" else [bool(one) if code == "?" else int(one) for one in given]
+        block = struct.pack(f"<{len(made)}{code}", *made)
+    else:
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            f"Inputs of type {dtype} cannot be made up for a device",
+            remedy="Give the model another input type, or measure on this machine by a run",
+        )
+    size = count * len(block) // len(given)
+    return (block * (size // len(block) + 1))[:size]

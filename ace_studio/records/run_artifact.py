@@ -1,0 +1,56 @@
+"""The files of an artifact in the folder of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.results import TargetRun
+
+COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
+"""Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""
+
+
+def run_artifact(runs: Sequence[TargetRun], index: int, folder: Path) -> Path:
+    """The artifact of one of the runs, which lies in ``folder``.
+
+    Raises: AceError(NOT_FOUND) if the run has none, BAD_FILE if it lies elsewhere.
+    """
+    artifact = runs[index].artifact if 0 <= index < len(runs) else None
+    if not artifact:
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            "This run has no artifact",
+            why="Its target failed, or writes nothing to disk",
+            remedy="Choose a run whose status is ok",
+        )
+    source = folder / artifact
+    if not source.resolve().is_relative_to(folder.resolve()):
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            "The artifact of this run is not in its folder",
+            why=f"result.json names {artifact}",
+            remedy="Run again; a run writes its artifacts into its own folder",
+            where=str(folder),
+        )
+    return source
+
+
+def artifact_files(artifact: Path) -> tuple[Path, ...]:
+    """The files of an artifact, itself first: a folder's files, or the file with its companions.
+
+    Raises: AceError(NOT_FOUND) if it is gone.
+    """
+    if artifact.is_dir():
+        return tuple(sorted(path for path in artifact.rglob("*") if path.is_file()))
+    if not artifact.is_file():
+        raise AceError.of(
+            ErrorCode.NOT_FOUND,
+            f"The artifact {artifact.name} no longer exists",
+            why=f"{artifact} was moved or deleted after the run",
+            remedy="Run again",
+        )
+    stem = artifact.name[: -len(artifact.suffix)] if artifact.suffix else artifact.name
+    beside = (artifact.with_name(stem + suffix) for suffix in COMPANIONS.get(artifact.suffix, ()))
+    return (artifact, *(path for path in beside if path.is_file()))
