@@ -10,9 +10,10 @@ import typer
 
 from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
+from ace_studio.cli.follow import kept_runner
 from ace_studio.cli.show_result import show_on_devices
 from ace_studio.jobs.devices.measuring import check_device, measure_on
-from ace_studio.records.devices import Device, DeviceReport, make_device
+from ace_studio.records.devices import Device, DeviceCheck, DeviceKind, make_device
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.session.device_figures import keep_figures, run_in
@@ -84,11 +85,20 @@ def measure(
     result = run_in(folder, expected)
     indices = () if index is None else (index,)
 
+    runner = kept_runner.get()
+    if runner is not None:
+        runner.allow(found.address if found.kind is DeviceKind.SSH else "")
+
     def tell(event: dict[str, Any]) -> None:
+        progress = Progress(
+            phase=Phase.MEASURE, detail=event.get("why") or event["detail"], fraction=event.get("fraction")
+        )
+        if runner is not None:
+            runner.told(progress)
         if event["kind"] == "waiting":
             console.say(f"Waiting: {event['why']}")
         else:
-            console.show_progress(Progress(phase=Phase.MEASURE, detail=event["detail"], fraction=event["fraction"]))
+            console.show_progress(progress)
 
     with console.progress():
         measured = measure_on(found, result, folder, indices=indices, tell=tell)
@@ -112,7 +122,7 @@ def _show_devices(devices: tuple[Device, ...], console: Console) -> None:
     console.print_table(("name", "reached by", "address", "Python"), rows)
 
 
-def _show_report(report: DeviceReport, console: Console) -> None:
+def _show_report(report: DeviceCheck, console: Console) -> None:
     console.print(f"{report.name}: {report.machine}, {report.version}")
     now = []
     if report.governor:

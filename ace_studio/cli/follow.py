@@ -38,6 +38,12 @@ class KeptRunner(JobRunner, Protocol):
     ) -> SweepEnded:
         """Run a sweep, whose recipes name these hosts, in a process of its own."""
 
+    def allow(self, host: str) -> None:
+        """Raises: AceError(UNTRUSTED) if files may not be sent to this host; empty is this machine."""
+
+    def told(self, event: messages.Progress) -> None:
+        """Tell the progress of work in this process. Raises: AceError(CANCELLED) if it was cancelled."""
+
 
 kept_runner: ContextVar[KeptRunner | None] = ContextVar("kept_runner", default=None)
 """Runs the requests of all commands, where one program gives many; None: each command starts an engine process."""

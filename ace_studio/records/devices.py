@@ -45,7 +45,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
 THIS_MACHINE = Device(name=HERE, kind=DeviceKind.LOCAL, address=HERE)
 
 
-class DeviceReport(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a device has for measuring."""
 
     name: str

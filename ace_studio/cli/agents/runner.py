@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.jobs.sweep_process import SweepProcess
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import (
     AnyEvent,
     AnyRequest,
@@ -104,6 +104,18 @@ class AgentRunner:
         told = tuple(replace(one, error=self._refusal(one.error)) if one.error else one for one in rows)
         return replace(ended, report=replace(ended.report, rows=told))
 
+    def allow(self, host: str) -> None:
+        """Raises: AceError(UNTRUSTED) if the user has not allowed this host for tools."""
+        if refused := self._refused_hosts([host]):
+            raise AceError(*refused)
+
+    def told(self, event: Progress) -> None:
+        """Tell the progress of work in this process. Raises: AceError(CANCELLED) if the call was cancelled."""
+        if self._cancelled.is_set():
+            raise AceError.of(ErrorCode.CANCELLED, "The call was cancelled")
+        if self._tell is not None:
+            self._tell(event)
+
     def _refused_hosts(self, hosts: Iterable[str]) -> tuple[Problem, ...]:
         return tuple(_no_host(host) for host in sorted(set(hosts)) if host and host not in self._hosts)
 
@@ -178,7 +190,7 @@ def _progress(event: SweepEvent) -> Progress:
 def _no_host(host: str) -> Problem:
     return Problem(
         code=ErrorCode.UNTRUSTED,
-        what=f"The recipe names another machine, {host}",
+        what=f"This needs another machine, {host}",
         why="files would be sent there, which the user has not allowed for tools",
         remedy=f"The user starts the server with: ace-studio mcp --host {host}",
     )

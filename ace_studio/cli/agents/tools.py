@@ -50,6 +50,7 @@ ROWS = (
     ToolRow("run", "May take minutes. The files of the result are linked."),
     ToolRow("sweep", "May take hours; a cancelled one goes on where it was. `rows` has a job each.",
             without=("scheduler", "mlflow")),
+    ToolRow("measure", "`device` is one that the user has listed; `here` is this machine."),
     ToolRow("report", is_read_only=True),
     ToolRow("compare", is_read_only=True),
     ToolRow("advise", "With `apply` it runs one card into the folder `out`."),

@@ -42,7 +42,6 @@ def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> 
                 "index": one.index,
                 "label": one.label,
                 "runtime": one.runtime,
-                "options": one.options,
                 "wanted": one.wanted,
                 "files": [{"name": file.name, "sha256": file.sha256} for file in one.files],
             }

@@ -13,7 +13,7 @@ import msgspec
 from ace_studio.jobs.devices.conversation import Started, Told, as_document, contents_of, talk
 from ace_studio.jobs.devices.figures import figure_of
 from ace_studio.jobs.devices.order import make_order
-from ace_studio.records.devices import Device, DeviceKind, DeviceReport
+from ace_studio.records.devices import Device, DeviceCheck, DeviceKind
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.results import DeviceFigure, Result
 from ace_studio.records.targets import TARGET_ROWS
@@ -76,13 +76,13 @@ def measure_on(
     return measured
 
 
-def check_device(device: Device, *, started: Started = lambda _process: None) -> DeviceReport:
+def check_device(device: Device, *, started: Started = lambda _process: None) -> DeviceCheck:
     """What a device has for measuring. Raises: AceError if it cannot be reached, or has no Python."""
     begin, found = time.perf_counter(), list[dict[str, Any]]()
     wanted = {name: name for row in TARGET_ROWS.values() for name in row.packages}
     talk(device, {"check": True, "wanted": wanted}, {}, tell=found.append, started=started)
     told = found[0]
-    return DeviceReport(
+    return DeviceCheck(
         name=device.name,
         machine=told["machine"],
         version=told["version"],

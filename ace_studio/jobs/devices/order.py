@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
+import re
 import struct
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.file import parse_recipe
-from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.records.results import INPUTS_NAME, Result, RunStatus, TargetRun
 from ace_studio.records.run_artifact import artifact_files, run_artifact
-from ace_studio.records.safe_file import file_sha256
+from ace_studio.records.safe_file import file_sha256, read_plain
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding, TensorSpec, Values, ValueSource, is_file_value, read_values
 
@@ -26,6 +29,12 @@ _CODES = {
     "uint8": "B", "bool": "?", "uint16": "H", "uint32": "I",
 }  # fmt: skip
 """Type -> letter of `struct`. ``bfloat16`` is written as the upper half of ``float32``."""
+_STORED_TYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32",
+    "I16": "int16", "I8": "int8", "U8": "uint8", "U16": "uint16", "U32": "uint32", "BOOL": "bool",
+}  # fmt: skip
+"""Types of safetensors as torch calls them."""
+_LARGEST_INPUTS = 2_000_000_000
 _BLOCK = 4096
 """So many numbers are drawn, and repeated: for how long a runtime computes, that is random enough."""
 BUDGET_S = 20.0
@@ -50,19 +59,17 @@ class SentArtifact(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     runtime: str
     files: tuple[SentFile, ...]
-    options: dict[str, str] = {}
-    """What the runtime needs to compute as measured."""
     wanted: dict[str, str] = {}
     """Package -> ``package==version`` that the run had."""
 
 
 class SentInput(msgspec.Struct, frozen=True, kw_only=True):
-    """One input: numbers in the order in which they lie in memory, little-endian."""
+    """One input: its numbers row by row, little-endian."""
 
     dtype: str
     shape: tuple[int, ...]
     order: tuple[int, ...]
-    """Dimensions from the slowest to the fastest in memory; empty: as they are."""
+    """Dimensions from the slowest to the fastest in the memory that it needs; empty: any layout does."""
     content: bytes
 
     @property
@@ -105,7 +112,7 @@ def make_order(result: Result, folder: Path, indices: Sequence[int] = ()) -> Ord
     threads = result.environment.get("threads")
     return Order(
         artifacts=tuple(artifacts),
-        inputs=_inputs(result) if artifacts else (),
+        inputs=_inputs(result, folder) if artifacts else (),
         threads=threads if isinstance(threads, int) and threads > 0 else 1,
         rounds=_recipe_rounds(result),
         problems=problems,
@@ -118,7 +125,6 @@ def _artifact(result: Result, index: int, folder: Path) -> SentArtifact:
     _check_movable(result, run, artifact)
     files = artifact_files(artifact)
     names = {path: path.relative_to(artifact.parent).as_posix() for path in files}
-    needed = [*run.warnings, *result.warnings]
     row = TARGET_ROWS[run.target]
     versions = {name: str(result.environment[name]) for name in ("torch", *row.packages) if name in result.environment}
     return SentArtifact(
@@ -126,7 +132,6 @@ def _artifact(result: Result, index: int, folder: Path) -> SentArtifact:
         label=f"{run.target} {run.built_precision}".strip(),
         runtime=row.opener or run.target,
         files=tuple(SentFile(name=names[path], sha256=file_sha256(path), path=str(path.resolve())) for path in files),
-        options={key: value for one in needed if one.code == "artifact-options" for key, value in one.options.items()},
         wanted={name: f"{name}=={version.partition('+')[0]}" for name, version in versions.items()},
     )
 
@@ -156,19 +161,45 @@ def _recipe_rounds(result: Result) -> int:
         return 30  # an older result, without its recipe
 
 
-def _inputs(result: Result) -> tuple[SentInput, ...]:
-    """Inputs of the traced sizes: values as the recipe's first row says, else random ones."""
-    row: dict[str, TensorSpec] = {}
+def _inputs(result: Result, folder: Path) -> tuple[SentInput, ...]:
+    """The call that was measured; where an older run did not keep it, made up in its sizes."""
+    findings = result.capture.inputs if result.capture else ()
+    orders = {at: finding.memory_order for at, finding in enumerate(findings)}
     try:
-        recipe = parse_recipe(result.recipe, name="the recipe of the run")
-        row = recipe.inputs.rows[0] if recipe.inputs.rows else {}
-    except AceError:
-        pass  # an older result, without its recipe
-    return tuple(_input(one, row.get(one.name)) for one in (result.capture.inputs if result.capture else ()))
+        stored = read_stored(read_plain(folder / INPUTS_NAME, most=_LARGEST_INPUTS))
+    except (OSError, ValueError, KeyError):
+        return _made_up(result, findings)
+    return tuple(
+        SentInput(dtype=dtype, shape=shape, order=orders.get(at, ()), content=content)
+        for at, (dtype, shape, content) in enumerate(stored)
+    )
 
 
-def _input(finding: InputFinding, spec: TensorSpec | None) -> SentInput:
-    shape = tuple(dim.size for dim in finding.dims)
+def read_stored(content: bytes) -> list[tuple[str, tuple[int, ...], bytes]]:
+    """Type, shape and bytes of the tensors ``0.0``, ``0.1``, ... of safetensors. Raises: ValueError, KeyError."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    found = []
+    for at in range(sum(name != "__metadata__" for name in header)):
+        one = header[f"0.{at}"]
+        low, high = one["data_offsets"]
+        found.append((_STORED_TYPES[one["dtype"]], tuple(one["shape"]), content[start + low : start + high]))
+    return found
+
+
+def _made_up(result: Result, findings: Sequence[InputFinding]) -> tuple[SentInput, ...]:
+    row: dict[str, TensorSpec] = {}
+    with suppress(AceError):  # an older result, without its recipe
+        rows = parse_recipe(result.recipe, name="the recipe of the run").inputs.rows
+        row = rows[0] if rows else {}
+    words = str(result.environment.get("measured_input", "")).split(", ")
+    measured = [tuple(map(int, re.findall(r"\d+", one))) for one in words]
+    traced = [tuple(dim.size for dim in finding.dims) for finding in findings]
+    shapes = measured if list(map(len, measured)) == list(map(len, traced)) else traced
+    return tuple(_input(one, shape, row.get(one.name)) for one, shape in zip(findings, shapes, strict=True))
+
+
+def _input(finding: InputFinding, shape: tuple[int, ...], spec: TensorSpec | None) -> SentInput:
     values = Values(ValueSource.RANDOM, (0.0, 1.0))
     if finding.dtype.startswith(("float", "bfloat")):
         values = Values(ValueSource.NORMAL, (0.0, 1.0))

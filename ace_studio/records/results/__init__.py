@@ -45,6 +45,8 @@ RESULT_FORMAT = 1
 RESULT_NAME = "result.json"
 PICTURE_NAME = "comparison.svg"
 REPORT_NAME = "report.html"
+INPUTS_NAME = "artifacts/inputs.safetensors"
+"""The call that was measured: its tensors, as ``0.POSITION``."""
 
 
 class ResultStatus(StrEnum):

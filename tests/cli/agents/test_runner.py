@@ -10,7 +10,7 @@ import pytest
 from ace_studio.cli.agents import runner as runner_module
 from ace_studio.cli.agents.runner import AgentRunner
 from ace_studio.jobs.client import WorkerClient
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import (
     FileInspected,
     InspectRequest,
@@ -203,3 +203,17 @@ def test_a_sweep_that_was_cancelled_before_it_began_is_stopped(runner, swept):
 def test_a_sweep_may_name_only_hosts_that_the_user_allowed(runner, swept):
     ended = runner.sweep(ORDER, lambda event: None, hosts=["", "box"])
     assert ended.report is None and "mcp --host box" in ended.problems[0].remedy and not swept
+
+
+def test_work_in_this_process_tells_its_progress_and_ends_when_it_is_cancelled(runner):
+    told = []
+    runner.begin(told.append)
+    event = Progress(phase=Phase.MEASURE, detail="round 1 of 5")
+    runner.told(event)
+    runner.allow("")
+    assert told == [event]
+    with pytest.raises(AceError, match="another machine, box"):
+        runner.allow("box")
+    runner.cancel()
+    with pytest.raises(AceError, match="was cancelled"):
+        runner.told(event)

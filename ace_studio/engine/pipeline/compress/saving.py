@@ -6,12 +6,15 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import psutil
+from safetensors import SafetensorError
 
 from ace_studio.engine import evaluate, export
+from ace_studio.engine.examples.stored_calls import write_tensors
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
@@ -21,7 +24,7 @@ from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
-from ace_studio.records.results import OpReport, OpSupport, SupportStatus
+from ace_studio.records.results import INPUTS_NAME, OpReport, OpSupport, SupportStatus
 
 Proof = Future[int | None]
 """Bytes that the verifying process needed; raises what `export.verify_artifact` raises."""
@@ -40,6 +43,7 @@ def export_all(job: CompressionJob) -> None:
     Fresh processes prove the artifacts, several at once where there are cores and memory, while this one asks the
     runtimes what they do with every op. Nothing is timed meanwhile that anybody reports.
     """
+    _store_inputs(job)
     with ThreadPoolExecutor(_verifiers_at_once(job), thread_name_prefix="verify") as pool:
         try:
             proofs = [(candidate, _save_and_begin_proof(job, candidate, pool)) for candidate in job.state.alive]
@@ -51,6 +55,15 @@ def export_all(job: CompressionJob) -> None:
                 job.tell(candidate)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _store_inputs(job: CompressionJob) -> None:
+    """Write the call that was measured, so that other devices measure the same one."""
+    if job.captured.is_whole and job.state.alive:
+        path = job.output / INPUTS_NAME
+        with suppress(OSError, SafetensorError):  # a full disk is told by the artifacts, which cannot be written either
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_tensors(path, [job.captured.examples[0].tensors()])
 
 
 def _verifiers_at_once(job: CompressionJob) -> int:

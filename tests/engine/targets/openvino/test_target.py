@@ -25,6 +25,7 @@ from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.openvino import target as openvino
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.engine.targets.openvino.target import base_options
+from ace_studio.jobs.devices import measure_there
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Progress
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity
@@ -322,3 +323,7 @@ def test_it_rounds_in_pairs_where_nncf_cannot_make_the_grids():
     assert TARGET.int8_style(symmetric, plain) is PAIRS
     rule = PlanRule(match="module:0", precision=Precision.INT8_STATIC, weights=WeightGranularity.PER_TENSOR)
     assert TARGET.int8_style(Plan(default=Precision.INT8_STATIC, rules=(rule,)), plain) is PAIRS
+
+
+def test_other_devices_open_it_as_the_engine_does():
+    assert base_options(threads=3) == measure_there.OPENVINO_OPTIONS | {"INFERENCE_NUM_THREADS": "3"}

@@ -1,0 +1,145 @@
+"""Artifacts are measured on this machine and over a real SSH server, and what fails says why."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ace_studio.jobs.devices.measuring import check_device, measure_on
+from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
+from ace_studio.records.devices import HERE, THIS_MACHINE, make_device
+from ace_studio.records.errors import AceError, ErrorCode
+from tests.jobs.devices.runs import result_of, run_of, write_run
+from tests.jobs.hosts.ssh_host import HOST, needs_ssh
+
+BOX = make_device("box", HOST, sys.executable)
+
+
+@pytest.fixture
+def run(tmp_path):
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    return write_run(tmp_path / "out", "fp32", "int8-static")
+
+
+@needs_ssh
+def test_a_host_measures_what_this_machine_measures(host, run, tmp_path):
+    told = []
+    there = measure_on(BOX, run, tmp_path / "out", tell=told.append)
+    here = measure_on(THIS_MACHINE, run, tmp_path / "out")
+    assert not there.problems and not here.problems and set(there.figures) == set(here.figures) == {0, 1}
+    for index in (0, 1):
+        one, other = there.figures[index], here.figures[index]
+        assert one.latency_ms.n >= 5 and one.low <= one.latency_ms.p50 <= one.high
+        assert one.machine == other.machine and one.runtime == other.runtime and one.threads == 1
+        assert one.device == "box" and other.device == HERE and one.session != other.session
+        # One clock, one artifact, one program: far apart would mean that another thing was measured.
+        assert 0.1 < one.latency_ms.p50 / other.latency_ms.p50 < 10
+    assert [event["detail"] for event in told if event["detail"].startswith("opening")]
+
+
+@needs_ssh
+def test_only_artifacts_and_inputs_travel_and_only_once(host, run, tmp_path):
+    (tmp_path / "out" / "model.py").write_text("the model's own code")
+    (tmp_path / "out" / "artifacts" / "00-onnxruntime-fp32" / "notes.txt").write_text("not an artifact")
+    first, second = [], []
+    there = host.home / ".cache" / "ace-studio" / "measure-here"
+    shutil.rmtree(there, ignore_errors=True)
+    measure_on(BOX, run, tmp_path / "out", indices=(0,), tell=first.append)
+    assert len(list(there.iterdir())) == 2  # one artifact, one input
+    assert not [one for one in there.iterdir() if b"own code" in one.read_bytes() or b"not an" in one.read_bytes()]
+    measure_on(BOX, run, tmp_path / "out", indices=(0,), tell=second.append)
+    sent = [[one for one in told if one["detail"].startswith("sending")] for told in (first, second)]
+    assert sent[0] and not sent[1]
+
+
+def test_a_runtime_that_is_missing_comes_with_the_line_that_installs_it(run, tmp_path):
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without the packages of its environment
+    bare.chmod(0o755)
+    found = replace(run, environment=run.environment | {"onnxruntime": "1.20.1"})
+    measured = measure_on(make_device("bare", HERE, str(bare)), found, tmp_path / "out", indices=(0,))
+    (problem,) = measured.problems.values()
+    assert not measured.figures and problem.code is ErrorCode.NOT_INSTALLED
+    assert "onnxruntime" in problem.what and "-m pip install onnxruntime==1.20.1 numpy" in problem.remedy
+
+
+def test_an_artifact_that_does_not_open_leaves_the_others(run, tmp_path):
+    (tmp_path / "out" / str(run.runs[0].artifact)).write_bytes(b"not a model")
+    measured = measure_on(THIS_MACHINE, run, tmp_path / "out")
+    assert set(measured.figures) == {1} and measured.problems[0].code is ErrorCode.UNSUPPORTED
+    assert "does not run the artifact" in measured.problems[0].what and measured.problems[0].why
+
+
+def test_artifacts_that_open_nowhere_else_are_refused_before_anything_is_sent(tmp_path):
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts" / "m.engine").write_bytes(b"x")
+    (tmp_path / "artifacts" / "pieces.json").write_bytes(b"{}")
+    runs = (run_of("tensorrt", artifact="artifacts/m.engine"), run_of("onnxruntime", artifact="artifacts"))
+    measured = measure_on(BOX, result_of(*runs), tmp_path)
+    assert "like it" in measured.problems[0].why and "never sent" in measured.problems[1].why
+    built_for_cuda = result_of(runs[1], device="cuda:0")
+    (tmp_path / "artifacts" / "pieces.json").unlink()
+    assert "built for cuda:0" in measure_on(BOX, built_for_cuda, tmp_path).problems[0].why
+    with pytest.raises(AceError) as caught:
+        measure_on(BOX, result_of(run_of()), tmp_path)
+    assert caught.value.problem.what == "There is nothing to measure"
+
+
+def test_a_result_that_names_a_file_elsewhere_sends_nothing(tmp_path):
+    secret = tmp_path / "secret.onnx"
+    secret.write_text("secret")
+    (tmp_path / "out").mkdir()
+    measured = measure_on(BOX, result_of(run_of(artifact="../secret.onnx")), tmp_path / "out")
+    assert measured.problems[0].code is ErrorCode.BAD_FILE
+
+
+@needs_ssh
+def test_a_host_says_what_it_has_for_measuring(host):
+    found = check_device(BOX)
+    assert found.version == sys.version.split()[0] and found.machine
+    assert set(found.runtimes) | set(found.missing) >= {"onnxruntime", "openvino", "eager", "executorch"}
+    assert all("-m pip install" in line for line in found.missing.values())
+
+
+def test_no_python_there_no_connection_and_a_crash_are_told_apart(run, tmp_path, monkeypatch):
+    monkeypatch.setenv(SSH_VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(AceError) as caught:
+        check_device(BOX)
+    assert caught.value.problem.what == "There is no ssh on this machine"
+    with pytest.raises(AceError) as caught:
+        check_device(make_device("local", HERE, str(tmp_path / "none")))
+    assert caught.value.problem.code is ErrorCode.NOT_INSTALLED and "'local'" in caught.value.problem.what
+    crashing = tmp_path / "crashing"
+    crashing.write_text("#!/bin/sh\necho 'Segmentation fault' >&2\nexit 139\n")
+    crashing.chmod(0o755)
+    with pytest.raises(AceError) as caught:
+        measure_on(make_device("crash", HERE, str(crashing)), run, tmp_path / "out")
+    problem = caught.value.problem
+    assert problem.code is ErrorCode.CRASH and problem.why == "Segmentation fault (exit code 139)"
+
+
+def test_a_measurement_can_be_ended_from_another_thread(run, tmp_path):
+    reached = threading.Event()
+    process = []
+
+    def tell(event):
+        if event["detail"].startswith("round"):
+            reached.set()
+            process[0].kill()
+
+    with pytest.raises(AceError) as caught:
+        measure_on(THIS_MACHINE, run, tmp_path / "out", tell=tell, started=process.append)
+    assert reached.is_set() and "ended without an answer" in caught.value.problem.what
+
+
+def test_the_figures_can_be_written(run, tmp_path):
+    figure = measure_on(THIS_MACHINE, run, tmp_path / "out", indices=(1,)).figures[1]
+    assert json.loads(json.dumps(figure.latency_ms.p50)) > 0 and Path(str(run.runs[1].artifact)).name == "model.onnx"
+    assert len(figure.sha256) == 64
