@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ace_studio.jobs.devices.android import check_android, measure_android
 from ace_studio.jobs.devices.conversation import Started, Told, as_document, contents_of, talk
 from ace_studio.jobs.devices.figures import figure_of
 from ace_studio.jobs.devices.order import make_order
@@ -70,6 +71,9 @@ def measure_on(
         else:
             tell(event)
 
+    if device.kind is DeviceKind.ADB:
+        measure_android(device, order, tell=take, started=started)
+        return measured
     is_here = device.kind is DeviceKind.LOCAL
     document = as_document(order, is_here=is_here, locks=locks if is_here else ())
     talk(device, document, contents_of(order), tell=take, started=started)
@@ -80,7 +84,10 @@ def check_device(device: Device, *, started: Started = lambda _process: None) ->
     """What a device has for measuring. Raises: AceError if it cannot be reached, or has no Python."""
     begin, found = time.perf_counter(), list[dict[str, Any]]()
     wanted = {name: name for row in TARGET_ROWS.values() for name in row.packages}
-    talk(device, {"check": True, "wanted": wanted}, {}, tell=found.append, started=started)
+    if device.kind is DeviceKind.ADB:
+        check_android(device, tell=found.append, started=started)
+    else:
+        talk(device, {"check": True, "wanted": wanted}, {}, tell=found.append, started=started)
     told = found[0]
     return DeviceCheck(
         name=device.name,
