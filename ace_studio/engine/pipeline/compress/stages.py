@@ -23,6 +23,7 @@ from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob, state_bytes
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.profiling import profile_all
+from ace_studio.engine.pipeline.compress.references import float_references
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
@@ -57,7 +58,8 @@ def run_stages(job: CompressionJob) -> Outcome:
         if job.recipe.sensitivity.scan is ScanChoice.ON:
             sense_once(job, scanned_precisions(job.recipe))
         try_plans(job, targets)
-        measure_latency(job)
+        with float_references(job) as references:
+            measure_latency(job, references)
         measure_batches(job)
         measure_decoding(job)
         for save in (lambda _: None, export_all):

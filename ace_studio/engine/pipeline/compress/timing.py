@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
 import msgspec
@@ -61,13 +61,18 @@ def _ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dic
     return {name: ratio.median, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
 
 
-def measure_latency(job: CompressionJob) -> None:
-    """Measure the candidates and the baseline interleaved on the first example; each run gets its speed-up."""
+def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., object]] = {}) -> None:
+    """Measure the candidates and the baseline interleaved on the first example; each run gets its speed-ups.
+
+    ``references``: target -> fp32 there, measured too, for targets without an fp32 candidate.
+    """
     job.reporter.phase(Phase.MEASURE, f"{len(job.state.alive)} candidates and the baseline, in turn")
     example = job.captured.examples[0]
     calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}
     for index, candidate in enumerate(job.state.alive):
         calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
+    for name, lowered in references.items():
+        calls[f"{name} fp32, to compare with"] = bound_call(example, lowered)
     is_gpu = job.captured.device.type == "cuda"
 
     def measured(watch: disturbance.SpeedWatch | None = None) -> dict[str, measure.Samples]:
@@ -81,10 +86,11 @@ def measure_latency(job: CompressionJob) -> None:
 
     samples, change = (measured(), "") if is_gpu else disturbance.measure_steadily(measured, job.reporter)
     base = samples.pop(job.state.baseline.name)
+    floats = {name: samples.pop(f"{name} fp32, to compare with") for name in references}
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()
     timed = list(zip(job.state.alive, samples.values(), strict=True))
-    floats = {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
+    floats |= {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
     if job.loaded.original is None:  # else another model is lowered than the baseline
         floats.setdefault(original_target(job.loaded.frontend), base)
     for candidate, one in timed:
@@ -95,5 +101,7 @@ def measure_latency(job: CompressionJob) -> None:
         job.tell(candidate)
     if change:
         job.reporter.warn("throttling", f"not decided what is faster: {change}, and again when it was repeated")
-    if not is_gpu and (busy := disturbance.contention([base, *samples.values()], threads=job.threads)):
+    if not is_gpu and (
+        busy := disturbance.contention([base, *floats.values(), *samples.values()], threads=job.threads)
+    ):
         job.reporter.warn("contention", busy)

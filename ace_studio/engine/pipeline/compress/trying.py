@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from ace_studio.engine import evaluate, measure
 from ace_studio.engine.pipeline.builders import Wanted
@@ -12,7 +13,7 @@ from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.timing import time_beside
-from ace_studio.engine.targets.base import LoweringJob, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
 from ace_studio.engine.targets.partial.lower import SubgraphsLowered, lower_subgraphs
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
@@ -95,7 +96,12 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
     if _take_from_builders(job, candidate):
         return
     started = time.monotonic()
-    folder = job.folder_of(candidate)
+    candidate.lowered = lower(job, candidate, job.folder_of(candidate))
+    candidate.note(build_seconds=round(time.monotonic() - started, 3))
+
+
+def lower(job: CompressionJob, candidate: Candidate, folder: Path) -> Lowered:
+    """Build the candidate in this process, in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     first = job.captured.graphs()[0].captured
     captured, shared = job.improvements.capture_for(candidate.plan, candidate.methods, first, job.shared)
@@ -113,11 +119,11 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
         library_methods=job.improvements.methods_left(candidate.plan, candidate.methods),
     )
     if job.captured.is_whole:
-        candidate.lowered = candidate.target.lower(lowering)
+        lowered = candidate.target.lower(lowering)
     else:
-        candidate.lowered = lower_subgraphs(candidate.target, job.captured, lowering)
+        lowered = lower_subgraphs(candidate.target, job.captured, lowering)
     job.improvements.add_by_target(lowering.improvements)
-    candidate.note(build_seconds=round(time.monotonic() - started, 3))
+    return lowered
 
 
 def check(job: CompressionJob, candidate: Candidate) -> None:

@@ -123,6 +123,15 @@ def test_a_compressed_candidate_gets_its_speed_up_over_float_in_the_same_runtime
     assert other.run.float_speedup is None
 
 
+def test_fp32_that_is_no_candidate_is_measured_in_the_same_rounds():
+    low = candidate("openvino", 0.001)
+    low.note(precision="int8-static")
+    shared = job(low)
+    timing.measure_latency(shared, {"openvino": busy_for(0.002)})
+    assert 1.2 < low.run.float_speedup < low.run.speedup
+    assert shared.told == ["baseline", low]
+
+
 def test_where_the_processor_changed_its_speed_nothing_is_called_faster_and_the_result_says_so(monkeypatch):
     own = candidate("openvino", 0.001)
     why = "the processor slowed down while measuring"

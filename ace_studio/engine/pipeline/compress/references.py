@@ -1,0 +1,79 @@
+"""fp32 of a runtime, built only to be timed beside the compressed candidates of that runtime."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, original_target
+from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.pipeline.compress.trying import check, lower
+from ace_studio.engine.targets.base import Lowered
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import Phase, TargetAtWork
+from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.results import RunStatus
+
+SOON_BUILT_S = 5.0
+"""What took longer to compress gets no reference: fp32 of the same runtime takes about as long to build."""
+LONGEST_TIMING_S = 10.0
+"""Neither does a model for which the rounds of one more candidate would take longer."""
+
+
+@contextmanager
+def float_references(job: CompressionJob) -> Iterator[dict[str, Lowered]]:
+    """Target -> fp32 there, for targets with a compressed candidate and no fp32 one, where that costs few seconds."""
+    found: dict[str, Lowered] = {}
+    with tempfile.TemporaryDirectory(prefix="ace-fp32-", ignore_cleanup_errors=True) as folder:
+        for candidate in _without_float(job):
+            if (lowered := _built(job, candidate, Path(folder, candidate.run.target))) is not None:
+                found[candidate.run.target] = lowered
+        try:
+            yield found
+        finally:
+            found.clear()
+
+
+def _without_float(job: CompressionJob) -> list[Candidate]:
+    """One soon built candidate of each target that has no fp32 candidate."""
+    known = {one.run.target for one in job.state.alive if one.run.precision == Precision.FP32}
+    if job.loaded.original is None:
+        known.add(original_target(job.loaded.frontend))
+    compressed = {
+        one.run.target: one
+        for one in job.state.alive
+        if one.run.build_seconds is not None and one.run.build_seconds <= SOON_BUILT_S
+    }
+    return [one for name, one in compressed.items() if name not in known]
+
+
+def _built(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | None:
+    """None if it cannot be built, computes something else, or takes long: then the gain over it is not measured."""
+    target = beside.target
+    made = make_candidate(target, Plan(default=Precision.FP32), job.captured.table, device=job.captured.device)
+    if made.run.status is not RunStatus.OK:
+        return None
+    job.reporter.phase(Phase.LOWER, f"{made.label}, to compare with")
+    index = job.state.candidates.index(beside)
+    job.reporter.tell(TargetAtWork(job=job.reporter.job, target=target.name, index=index))
+    quiet = replace(job, reporter=job.reporter.quiet())  # what is warned of here concerns nothing that is saved
+    try:
+        made.lowered = lower(quiet, made, folder)
+        check(quiet, made)
+        call = bound_call(job.captured.examples[0], made.lowered)
+        started = time.monotonic()
+        call()
+        taken_s = time.monotonic() - started
+    except AceError as error:
+        if error.problem.code is ErrorCode.CANCELLED:
+            raise
+        return None
+    except Exception:  # noqa: BLE001 - border: a runtime's own library may raise anything
+        return None
+    finally:
+        job.reporter.tell(TargetAtWork(job=job.reporter.job))
+    return made.lowered if 2 * taken_s * job.recipe.measure.rounds <= LONGEST_TIMING_S else None
