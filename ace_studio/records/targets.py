@@ -62,6 +62,9 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
     is_soon_built: bool = False
     """Whether building takes about as long as opening the artifact; then no other process builds it in advance."""
 
+    has_one_float: bool = False
+    """Whether all ops in floating point share one type: then 16 bits at one op mean 16 bits at all that are not low."""
+
     def typical_speedup(self, precision: str, *, is_convolutional: bool) -> float | None:
         """Typical speed-up over eager fp32; None where nothing was measured."""
         speedups = self.convolution_speedups if is_convolutional else self.matrix_speedups
@@ -156,6 +159,7 @@ _ROWS = (
         install="pip install onnx onnxscript openvino nncf",
         frontends=("torch", "onnx"),
         times_source="OpenVINO's performance counters; mean of several calls",
+        has_one_float=True,
         convolution_speedups={Precision.FP32: 1.8, Precision.BF16: 3.4, Precision.INT8_STATIC: 5.3},
         matrix_speedups={Precision.FP32: 1.2, Precision.BF16: 2.1, Precision.INT8_STATIC: 3.4},
     ),

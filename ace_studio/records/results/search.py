@@ -13,19 +13,21 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     low: str
-    """Precision of the ops that were not kept high."""
+    """Precision of the ops that have no rule."""
     high: str = ""
-    """Precision of those that were; empty if none was."""
+    """Precisions of those that have one, the most frequent first; empty if none has."""
     kept_high: int = 0
-    """How many of the ops were kept high, the most sensitive ones first."""
+    """How many ops have a rule."""
     of: int = 0
-    """How many ops could be."""
+    """How many ops had a choice."""
     rules: tuple[PlanRule, ...] = ()
-    """The rules that keep them high, added to the plan."""
+    """The rules that the search added to the plan."""
     improved: tuple[str, ...] = ()
     """Methods that the search added by itself and that improved the weights; see `Improvement`."""
     predicted_db: float | None = None
     """Fidelity predicted from the sensitivity scan before the build."""
+    predicted_ratio: float | None = None
+    """Latency as a fraction of the baseline's, predicted before the build from the times of the ops in other builds."""
     metric: float | None = None
     metric_drop: float | None = None
     sqnr_db: float | None = None

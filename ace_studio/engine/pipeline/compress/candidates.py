@@ -11,7 +11,7 @@ import torch
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.plan import bind_plan, plan_problem
-from ace_studio.engine.targets.base import Lowered, Target
+from ace_studio.engine.targets.base import Lowered, OpActual, Target
 from ace_studio.engine.targets.shared.support import unsupported_problem
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.goals import Figures, is_accurate, is_clearly_faster, misses, rank, run_figures
@@ -39,6 +39,14 @@ class Candidate:
     """Its metric with the samples."""
     methods: tuple[ImproveMethod, ...] = ()
     """What may improve its weights."""
+    _actual: tuple[Lowered, list[OpActual]] | None = None
+
+    def read_back(self) -> list[OpActual]:
+        """What the runtime does with every op of the lowered model; it is asked once, because that may take seconds."""
+        assert self.lowered is not None
+        if self._actual is None or self._actual[0] is not self.lowered:
+            self._actual = self.lowered, self.lowered.read_back()
+        return self._actual[1]
 
     @property
     def label(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -39,14 +40,20 @@ def profile_all(job: CompressionJob) -> None:
     """Give the ops of the baseline and of every run their times, costs, bounds and errors."""
     if not job.recipe.measure.profile:
         return
-    if job.captured.device.type == "cpu":
-        job.reporter.phase(Phase.MEASURE, "what this machine can do at most")
-        job.state.ceilings = ceilings_here(processor_name(), threads=job.threads, folder=_ceilings_folder())
+    find_ceilings(job)
     _profile_baseline(job)
     errors = _ErrorsAlongTheGraph(job)
     for candidate in job.state.alive:
         job.guarded(candidate, lambda job, one: _profile_run(job, one, errors))
         job.tell(candidate)
+
+
+def find_ceilings(job: CompressionJob) -> None:
+    """Learn what this machine can do at most, once per job; nothing on a GPU."""
+    if job.state.ceilings is None and job.captured.device.type == "cpu":
+        job.reporter.phase(Phase.MEASURE, "what this machine can do at most")
+        with job.builders.paused() if job.builders is not None else nullcontext():
+            job.state.ceilings = ceilings_here(processor_name(), threads=job.threads, folder=_ceilings_folder())
 
 
 def _ceilings_folder() -> Path:

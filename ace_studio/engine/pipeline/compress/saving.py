@@ -157,7 +157,7 @@ def _registering_source(job: CompressionJob, captured: CapturedModel) -> export.
 
 def _report_ops(job: CompressionJob, candidate: Candidate) -> None:
     assert candidate.lowered is not None
-    actual = candidate.lowered.read_back()
+    actual = candidate.read_back()
     support = {op.id: op for one in job.capture_report.support if one.target == candidate.target.name for op in one.ops}
     reports = report_ops(job.captured.table, candidate.plan, actual, support=support)
     candidate.note(ops=with_sensitivity(job, candidate, reports))

@@ -1,9 +1,10 @@
-"""The search for a goal: which ops stay at a high precision, found by building and measuring few candidates.
+"""The search for a goal: which precision every op gets, found by building and measuring few candidates.
 
-run          the strategy: which variants and precisions are evaluated, in what order
+run          the strategy: which variants and targets are evaluated, in what order
+variants     low precisions on a target
 evaluation   builds, measures and keeps the candidate of one plan
-bisection    how many ops to keep high next
-ranking      ops ordered by sensitivity
-variants     low precisions on a target, each with its ranking
-steps        what was evaluated, in the result and on disk
+prices       what each precision costs and gains at each group of ops, from measured builds
+mixture      the integer program over those prices
+mixing       which of its mixtures are built
+mixer        joins them for one target: mixtures as plans, with the reasons
 """

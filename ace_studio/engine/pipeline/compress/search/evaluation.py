@@ -5,24 +5,25 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from ace_studio.engine import export, measure
 from ace_studio.engine.environment import package_versions
-from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
 from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.search.variants import SearchVariant, ranking_of, reasons_to_stay
+from ace_studio.engine.pipeline.compress.search.prices import PricedBuild
+from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.goals import latency_ratio, misses, step_figures
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, ImproveMethod
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, Warning
 from ace_studio.records.safe_file import write_atomically
@@ -30,12 +31,24 @@ from ace_studio.records.safe_file import write_atomically
 FILE_NAME = "search.json"
 
 
+class BuildTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """What a runtime's own counters said about the time of the ops of one build."""
+
+    op_ms: dict[str, float] = {}
+    """Op id -> time of its kernel, ms."""
+    homes: dict[str, str] = {}
+    """Op id -> the op whose kernel computes it too."""
+    baseline_ms: float = 0.0
+    """Latency of the baseline when the build was timed."""
+
+
 class SavedSearch(msgspec.Struct, kw_only=True):
-    """The steps of one job with one set of package versions, by `step_key`."""
+    """The steps of one job with one set of package versions, by `step_key`, and the times of those that were priced."""
 
     job: str
     versions: dict[str, str] = {}
     steps: dict[str, SearchStep] = {}
+    times: dict[str, BuildTimes] = {}
 
 
 class StepStore:
@@ -61,6 +74,18 @@ class StepStore:
     def keep(self, key: str, step: SearchStep) -> None:
         """Write a step to disk at once; a folder that cannot be written to is ignored."""
         self._saved.steps[key] = step
+        self._write()
+
+    def times(self, key: str) -> BuildTimes | None:
+        """The times of the ops of a build of this or an earlier run of the job."""
+        return self._saved.times.get(key)
+
+    def keep_times(self, key: str, times: BuildTimes) -> None:
+        """Write the times of a build to disk at once, likewise."""
+        self._saved.times[key] = times
+        self._write()
+
+    def _write(self) -> None:
         try:
             write_atomically(self._path, msgspec.json.format(msgspec.json.encode(self._saved), indent=1))
         except OSError:
@@ -108,6 +133,8 @@ class EvaluatedPlan:
     variant: SearchVariant
     plan: Plan
     candidate: Candidate | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Op id -> why it has its precision."""
 
 
 class PlanEvaluator:
@@ -136,31 +163,42 @@ class PlanEvaluator:
 
     def known_uniform(self, target: Target, precision: Precision) -> SearchStep | None:
         """The step of all ops at one precision; None if it was not evaluated."""
-        variant = self._uniform(target, precision)
-        evaluated = self._plans.get(step_key(target, variant.plan, variant.methods))
+        return self.step_of(self.uniform_variant(target, precision))
+
+    def step_of(self, variant: SearchVariant) -> SearchStep | None:
+        """The step of a variant; None if it was not evaluated."""
+        evaluated = self._plans.get(step_key(variant.target, variant.plan, variant.methods))
         return None if evaluated is None else evaluated.step
 
     def uniform(self, target: Target, precision: Precision) -> SearchStep | None:
         """Evaluate all ops at one precision; None if the target cannot run it."""
-        return self.variant(self._uniform(target, precision))
+        return self.variant(self.uniform_variant(target, precision))
 
-    def _uniform(self, target: Target, precision: Precision) -> SearchVariant:
+    def uniform_variant(self, target: Target, precision: Precision) -> SearchVariant:
+        """All ops at one precision, with none of the recipe's own rules."""
         plan = msgspec.structs.replace(self._job.recipe.plan, default=precision, rules=(), from_goal=False)
         return SearchVariant(target, plan, methods=self._job.recipe.improve.methods)
 
-    def variant(self, variant: SearchVariant, high_ops: int = 0) -> SearchStep | None:
-        """Evaluate a variant with its most sensitive ops high; None if the target cannot run it."""
-        if high_ops == 0:
-            return self._evaluate(variant, ())
-        ranking = ranking_of(self._job, variant)
-        if high_ops == len(ranking):
-            return self.uniform(variant.target, variant.high)
-        return self._evaluate(
-            variant, tuple(PlanRule(match=f"id:{op.op_id}", precision=variant.high) for op in ranking.ops[:high_ops])
-        )
+    def variant(self, variant: SearchVariant) -> SearchStep | None:
+        """Evaluate a variant with all ops at its precision; None if the target cannot run it."""
+        return self._evaluate(variant, variant.plan, self._described(variant), {})
 
-    def _evaluate(self, variant: SearchVariant, rules: tuple[PlanRule, ...]) -> SearchStep | None:
-        plan = msgspec.structs.replace(variant.plan, rules=(*variant.plan.rules, *rules)) if rules else variant.plan
+    def mixture(self, variant: SearchVariant, step: SearchStep, reasons: Mapping[str, str]) -> SearchStep | None:
+        """Evaluate a variant with the rules of a step; None if the target cannot run it.
+
+        Args:
+            variant: Its plan is that of the ops without a rule.
+            step: The rules, and what is predicted for them.
+            reasons: Op id -> why it has its precision.
+        """
+        plan = msgspec.structs.replace(variant.plan, rules=(*variant.plan.rules, *step.rules))
+        described = self._described(variant)
+        step = msgspec.structs.replace(step, target=described.target, low=described.low, improved=described.improved)
+        return self._evaluate(variant, plan, step, reasons)
+
+    def _evaluate(
+        self, variant: SearchVariant, plan: Plan, described: SearchStep, reasons: Mapping[str, str]
+    ) -> SearchStep | None:
         key = step_key(variant.target, plan, variant.methods)
         if key in self._plans:
             return self._plans[key].step
@@ -168,31 +206,58 @@ class PlanEvaluator:
         step = self._store.find(key)
         if step is None:
             started = time.monotonic()
-            candidate = self._build(variant, plan, len(rules))
+            candidate = self._build(variant, plan, reasons)
             if candidate.run.status is RunStatus.UNAVAILABLE:
                 return None
-            step = with_findings(
-                self._described(variant, rules), candidate, self._job.state.baseline, self._job.recipe.goal
-            )
+            step = with_findings(described, candidate, self._job.state.baseline, self._job.recipe.goal)
             run = self._job.state.candidates.index(candidate)
             step = msgspec.structs.replace(step, seconds=round(time.monotonic() - started, 3), run=run)
             self._store.keep(key, step)
-        self._plans[key] = EvaluatedPlan(step, replace(variant), plan, candidate)
+        self._plans[key] = EvaluatedPlan(step, replace(variant), plan, candidate, reasons)
         self._job.state.search.append(step)
         return step
 
-    def _described(self, variant: SearchVariant, rules: tuple[PlanRule, ...]) -> SearchStep:
-        step = SearchStep(target=variant.target.name, low=variant.plan.label, improved=self._search_methods(variant))
-        if not rules:
-            return step
-        ranking = ranking_of(self._job, variant)
-        return msgspec.structs.replace(
-            step,
-            high=str(variant.high),
-            kept_high=len(rules),
-            of=len(ranking),
-            rules=rules,
-            predicted_db=round(ranking.predicted_db(len(rules)), 2),
+    def _described(self, variant: SearchVariant) -> SearchStep:
+        return SearchStep(target=variant.target.name, low=variant.plan.label, improved=self._search_methods(variant))
+
+    def priced(self, variant: SearchVariant) -> tuple[PricedBuild, float] | None:
+        """An evaluated variant with the times of its ops, and the baseline's latency in ms; None if it has no figures.
+
+        The runtime is asked once, and the answer is kept on disk with the step.
+        """
+        key = step_key(variant.target, variant.plan, variant.methods)
+        one = self._plans.get(key)
+        if one is None or one.step.sqnr_db is None or not one.step.latency_ratio:
+            return None
+        times = self._store.times(key)
+        if times is None:
+            times = self._times_of(one)
+            self._store.keep_times(key, times)
+        planned = make_candidate(
+            variant.target, variant.plan, self._job.captured.table, device=self._job.captured.device
+        )
+        build = PricedBuild(
+            precision=variant.plan.default,
+            assigned=planned.plan.assigned,
+            ratio=one.step.latency_ratio,
+            op_ms=times.op_ms,
+            homes=times.homes,
+            noise=10.0 ** (-one.step.sqnr_db / 10.0),
+            size_bytes=one.step.size_bytes,
+        )
+        return build, times.baseline_ms
+
+    def _times_of(self, one: EvaluatedPlan) -> BuildTimes:
+        """Nothing where the build is gone: the ops are then priced by their arithmetic."""
+        candidate = one.candidate
+        if candidate is None or candidate.lowered is None or candidate.run.latency_ms is None:
+            return BuildTimes()
+        self._job.reporter.phase(Phase.MEASURE, f"{candidate.label}, op by op")
+        actual = candidate.read_back()
+        return BuildTimes(
+            op_ms={one.op_id: one.latency_ms for one in actual if one.latency_ms},
+            homes={one.op_id: one.fused_into for one in actual if one.fused_into},
+            baseline_ms=candidate.run.latency_ms.p10 * (candidate.run.speedup or 1.0),
         )
 
     def _search_methods(self, variant: SearchVariant) -> tuple[str, ...]:
@@ -201,7 +266,7 @@ class PlanEvaluator:
             return ()
         return tuple(map(str, self._job.improvements.methods_that_help(variant.plan, variant.methods)))
 
-    def _build(self, variant: SearchVariant, plan: Plan, high_ops: int) -> Candidate:
+    def _build(self, variant: SearchVariant, plan: Plan, reasons: Mapping[str, str]) -> Candidate:
         from_recipe = [
             one
             for one in self._job.state.candidates
@@ -211,8 +276,7 @@ class PlanEvaluator:
         candidate = (
             from_recipe[0] if from_recipe else try_plan(self._job, variant.target, plan, methods=variant.methods)
         )
-        if high_ops:
-            candidate.kept = reasons_to_stay(self._job, variant, high_ops)
+        candidate.kept = reasons
         for measure_it in (_time_quickly, _weigh):
             if candidate.lowered is not None:
                 self._job.guarded(candidate, measure_it)
@@ -231,7 +295,7 @@ class PlanEvaluator:
                 self._drop(candidate, kept[0].step)
 
     def _build_reused(self, one: EvaluatedPlan) -> None:
-        one.candidate = self._build(one.variant, one.plan, one.step.kept_high)
+        one.candidate = self._build(one.variant, one.plan, one.reasons)
         state = self._job.state
         if one.candidate in state.candidates:
             place = state.search.index(one.step)

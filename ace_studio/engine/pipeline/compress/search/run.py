@@ -1,19 +1,19 @@
-"""The search for a goal: which ops must stay at a high precision on each target, found by building few candidates.
+"""The search for a goal: which precision each op gets on each target, found by building few candidates.
 
-A variant is a low precision on a target, with the ops ranked by sensitivity; its k most sensitive ops are kept high.
-Every candidate is built, compared with eager, evaluated and timed; `bisection` chooses the next k.
+A variant is a low precision on a target. All variants are built first; what their builds show of the time of every op
+is what the integer program in `mixture` mixes them by. Every candidate is compared with eager, evaluated and timed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from ace_studio.engine.pipeline.compress.candidates import original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.search.bisection import Evaluation, fewest_high, most_high
 from ace_studio.engine.pipeline.compress.search.evaluation import EvaluatedPlan, PlanEvaluator
-from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant, ranking_of, variants_of
+from ace_studio.engine.pipeline.compress.search.mixer import make_mixer
+from ace_studio.engine.pipeline.compress.search.mixture import Least
+from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant, variants_of
 from ace_studio.engine.pipeline.compress.trying import expect_builds
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.goals import cost, is_accurate, is_affordable, rank, step_figures
@@ -27,9 +27,10 @@ LEVEL = 1.25
 CLEARLY_BEHIND = 0.95
 """A variant is searched only if its cheapest candidate costs at most this share of what meets the goal already."""
 HIGH_PRECISIONS = (Precision.BF16, Precision.FP32)
-"""For ops that stay high: the first that the target has, that is accurate enough, and faster than eager."""
-FP32_DB = 60.0
-"""Fidelity that fp32 has on every runtime; if the goal requires more, fp32 is tried before ops are kept at it."""
+"""For ops that are not low: 16 bits only where they are faster than eager."""
+
+Evaluated = tuple[SearchVariant, SearchStep]
+"""A variant and what all ops at its precision gave."""
 
 
 class GoalSearch:
@@ -53,44 +54,71 @@ class GoalSearch:
             self._keep_only_the_best(target)
 
     def _cheapest(self, targets: Sequence[Target]) -> None:
-        """Find the fewest high ops that are accurate enough, for every variant that can still win."""
+        """Find the cheapest plans that are accurate enough, on every target that can still win."""
         variants = [variant for target in targets for variant in variants_of(self._job, target)]
         unknown = [variant for variant in variants if not self._evaluator.is_known(variant)]
         expect_builds(self._job, [(variant.target, variant.plan) for variant in unknown])
         all_low = [(variant, step) for variant in variants if (step := self._evaluate_all_low(variant)) is not None]
-        inaccurate = [(variant, step) for variant, step in all_low if not self._is_accurate(step)]
-        for variant, step in sorted(inaccurate, key=lambda pair: self._cost(pair[1])):
-            if reason := self._hopeless(step):
-                self._note(variant.name, reason)
-            elif not self._is_fp32_inaccurate(variant.target):
-                self._find_fewest_high(self._with_better_weights(variant, step))
+        by_target = {target.name: [pair for pair in all_low if pair[0].target is target] for target in targets}
+        for own in sorted(filter(None, by_target.values()), key=lambda own: min(self._cost(step) for _, step in own)):
+            self._search_target(own)
         for target in targets:
-            own = [step for variant, step in all_low if variant.target is target]
-            if not any(one.step.meets for one in self._evaluator.on_target(target)) and not self._is_outrun(own):
+            lows = [step for _, step in by_target[target.name]]
+            if not any(one.step.meets for one in self._evaluator.on_target(target)) and not self._is_outrun(lows):
                 self._try_floats(target)
+
+    def _search_target(self, own: Sequence[Evaluated]) -> None:
+        """Mix the precisions of a target, where one of its variants needs that or may gain by it."""
+        hopeless = {variant.name: self._hopeless(step) for variant, step in own if not self._is_accurate(step)}
+        for name, reason in hopeless.items():
+            if reason:
+                self._note(name, reason)
+        if all(hopeless.get(variant.name, self._outdone(step)) for variant, step in own):
+            return
+        if self._is_fp32_inaccurate(own[0][0].target):
+            return
+        better = self._with_better_weights(own)
+        if self._prefers_exact or not any(self._is_accurate(step) for _, step in better):
+            self._mix(better, Least.BYTES if self._wants_small else Least.TIME)
 
     def _evaluate_all_low(self, variant: SearchVariant) -> SearchStep | None:
         """None if it could not be built."""
         step = self._evaluator.variant(variant)
         return None if step is None or step.sqnr_db is None else step
 
-    def _with_better_weights(self, variant: SearchVariant, all_low: SearchStep) -> SearchVariant:
-        """The variant with improved weights if that is more accurate: they cost no latency, high ops do."""
+    def _with_better_weights(self, own: Sequence[Evaluated]) -> list[Evaluated]:
+        """The most promising inaccurate variant with improved weights where these are better: they cost no latency."""
         improve = self._job.recipe.improve
-        methods = METHODS_TO_TRY.get(variant.plan.default, ()) if improve.by_search and not improve.methods else ()
+        lacking = [pair for pair in own if not self._is_accurate(pair[1]) and not self._hopeless(pair[1])]
+        if not lacking or not improve.by_search or improve.methods:
+            return list(own)
+        variant, step = min(lacking, key=lambda pair: self._cost(pair[1]))
+        methods = METHODS_TO_TRY.get(variant.plan.default, ())
         if not methods or not self._job.improvements.methods_that_help(variant.plan, methods):
-            return variant
-        better = SearchVariant(variant.target, variant.plan, methods=methods)
-        step = self._evaluate_all_low(better)
-        return variant if step is None or _inaccuracy(step) >= _inaccuracy(all_low) else better
+            return list(own)
+        improved = SearchVariant(variant.target, variant.plan, methods=methods)
+        found = self._evaluate_all_low(improved)
+        if found is None or _inaccuracy(found) >= _inaccuracy(step):
+            return list(own)
+        return [(improved, found) if one is variant else (one, its) for one, its in own]
 
-    def _find_fewest_high(self, variant: SearchVariant) -> None:
-        all_low = self._evaluate_all_low(variant)
-        if (all_low is not None and self._is_accurate(all_low)) or not self._choose_high(variant):
-            return  # needs no high ops, or is not even accurate with all ops high
-        ranking = ranking_of(self._job, variant)
-        if fewest_high(ranking, partial(self._evaluate, variant), min_db=self._min_db) is None:
-            self._note(variant.name, "no number of ops at a high precision is accurate enough")
+    def _mix(self, own: Sequence[Evaluated], least: Least) -> None:
+        """Evaluate the mixtures of a target that promise most; one search per precision of what is not planned."""
+        for rest in dict.fromkeys(variant.plan.rest for variant, _ in own):
+            family = [(variant, step) for variant, step in own if variant.plan.rest is rest]
+            methods = max((variant.methods for variant, _ in family), key=len)
+            lows = [variant.plan.default for variant, _ in family]
+            if all(self._is_accurate(step) for _, step in family):  # only speed is to be gained
+                highs = [Precision.FP32] if self._evaluator.uniform(family[0][0].target, Precision.FP32) else []
+            else:
+                highs = self._highs(family[0][0].target, lows, needs_accuracy=least is not Least.NOISE)
+            mixer = make_mixer(self._job, self._evaluator, [variant for variant, _ in family], highs, methods=methods)
+            if mixer is None:
+                continue
+            before = self._best_so_far()
+            mixer.search(least, is_accurate=self._is_accurate, min_db=self._min_db)
+            if least is not Least.NOISE and before is None and self._best_so_far() is None:
+                self._note(family[0][0].name, "no mixture of precisions that was tried is accurate enough")
 
     def _is_outrun(self, all_low: Sequence[SearchStep]) -> bool:
         """Whether a plan that meets the goal is better than all that a target has with all ops low."""
@@ -106,9 +134,8 @@ class GoalSearch:
 
         Only where speed is wanted and the plan is left to the goal: there, what is not faster is not chosen.
         """
-        best, limit_mb = self._best_so_far(), self._goal.max_size_mb
-        is_too_large = limit_mb is not None and self._job.state.baseline.size_bytes / 1e6 > limit_mb
-        if best is None or is_too_large or not self._prefers_exact:
+        best = self._best_so_far()
+        if best is None or not self._prefers_exact:
             return
         original = original_target(self._job.loaded.frontend)
         for target in targets:
@@ -119,7 +146,10 @@ class GoalSearch:
 
     @property
     def _prefers_exact(self) -> bool:
-        return self._job.recipe.plan.from_goal and self._goal.optimize is Objective.LATENCY
+        """Whether what is exact is chosen where nothing is faster: the plan is free, speed is wanted, and fp32 fits."""
+        limit_mb = self._goal.max_size_mb
+        is_too_large = limit_mb is not None and self._job.state.baseline.size_bytes / 1e6 > limit_mb
+        return self._job.recipe.plan.from_goal and self._goal.optimize is Objective.LATENCY and not is_too_large
 
     def _most_accurate(self, target: Target) -> None:
         """Find the most accurate plan that is affordable: fp32 if it is, else as many high ops as fit."""
@@ -131,10 +161,8 @@ class GoalSearch:
                 continue
             if not is_affordable(step_figures(all_low), self._goal):
                 self._note(variant.name, "with all ops low, " + "; ".join(all_low.misses))
-            elif self._choose_high(variant, needs_accuracy=False):
-                better = self._with_better_weights(variant, all_low)
-                better.high = variant.high
-                most_high(ranking_of(self._job, better), partial(self._evaluate, better))
+            else:
+                self._mix(self._with_better_weights([(variant, all_low)]), Least.NOISE)
 
     def _try_floats(self, target: Target, *, all_of_them: bool = False) -> list[SearchStep]:
         """Evaluate all ops at 16 bits, then at fp32; the second only if the first misses the goal, or if asked for."""
@@ -168,24 +196,37 @@ class GoalSearch:
                 value, low = min(found)
                 self._note(target.name, words.format(len(built), low, value))
 
-    def _choose_high(self, variant: SearchVariant, *, needs_accuracy: bool = True) -> bool:
-        """Choose the precision of high ops; False if none is accurate enough."""
-        if self._goal.optimize is Objective.SIZE and variant.plan.default is Precision.INT4_WEIGHT:
-            step = self._evaluator.uniform(variant.target, Precision.INT8_WEIGHT)
+    def _highs(self, target: Target, lows: Sequence[Precision], *, needs_accuracy: bool) -> list[Precision]:
+        """Evaluate what ops that are not low may run at, the most exact last; empty if none is accurate enough."""
+        if self._wants_small and Precision.INT4_WEIGHT in lows:
+            step = self._evaluator.uniform(target, Precision.INT8_WEIGHT)
             if step is not None and self._is_accurate(step):
-                variant.high = Precision.INT8_WEIGHT
-                return True
-        variant.high = Precision.FP32
-        if not variant.target.precision_problem(Precision.BF16):
-            step = self._evaluator.uniform(variant.target, Precision.BF16)
-            is_fast = step is not None and step.latency_ratio is not None and step.latency_ratio < 1.0
-            if step is not None and is_fast and (self._is_accurate(step) or not needs_accuracy):
-                variant.high = Precision.BF16
-                return True
-        if self._min_db is not None and self._min_db > FP32_DB:
-            step = self._evaluator.uniform(variant.target, Precision.FP32)
-            return step is None or self._is_accurate(step)
-        return True
+                return [Precision.INT8_WEIGHT]
+        highs: list[Precision] = []
+        for precision in HIGH_PRECISIONS:
+            step = None if target.precision_problem(precision) else self._evaluator.uniform(target, precision)
+            if step is None or step.sqnr_db is None:
+                continue
+            is_fast = step.latency_ratio is not None and step.latency_ratio < 1.0
+            if precision is not Precision.FP32 and not is_fast:
+                continue
+            if self._is_accurate(step) or not needs_accuracy:
+                return [*highs, precision]
+            if not target.row.has_one_float:
+                highs.append(precision)
+        return []
+
+    @property
+    def _wants_small(self) -> bool:
+        return self._goal.optimize is Objective.SIZE
+
+    def _outdone(self, step: SearchStep) -> str:
+        """Why a variant that is accurate needs no mixture: another target is clearly better; empty if none is."""
+        best = self._best_so_far()
+        is_behind = best is not None and CLEARLY_BEHIND * self._cost(step)[0] > self._cost(best)[0]
+        if is_behind or not self._prefers_exact:
+            return "it meets the goal"
+        return ""
 
     def _hopeless(self, all_low: SearchStep) -> str:
         """Why a variant cannot win, given its step with all ops low; empty if it can."""
@@ -195,17 +236,6 @@ class GoalSearch:
         if best is not None and self._cost(all_low)[0] > CLEARLY_BEHIND * self._cost(best)[0]:
             return f"with all ops low it is no better than {best.target} {best.low}, which meets the goal"
         return ""
-
-    def _evaluate(self, variant: SearchVariant, high_ops: int) -> Evaluation:
-        step = self._evaluator.variant(variant, high_ops)
-        if step is None or step.sqnr_db is None:
-            return Evaluation(is_accurate=False, is_affordable=False, ends=True)
-        return Evaluation(
-            is_accurate=self._is_accurate(step),
-            is_affordable=is_affordable(step_figures(step), self._goal),
-            sqnr_db=step.sqnr_db,
-            ends=step.status is RunStatus.DROPPED,
-        )
 
     def _keep_only_the_best(self, target: Target) -> None:
         """Keep the plans that meet the goal and are about as good as the best, or else the nearest one."""

@@ -1,4 +1,4 @@
-"""The low precisions that a goal search tries on a target, each with the ops ranked by their sensitivity to it."""
+"""The low precisions that a goal search tries on a target."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ace_studio.engine.pipeline.compress.candidates import make_candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.search.bisection import RankedOp, SensitivityRanking
-from ace_studio.engine.pipeline.compress.sensitivity import sense_once
-from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import is_weighted
@@ -27,8 +23,6 @@ _FLOAT_OPS = (
 )  # fmt: skip
 _LOW = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
 _SMALL = (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT)
-_UNKNOWN_NOISE = 1e-3
-"""Of every op whose sensitivity is unknown; the builds correct it."""
 
 
 METHODS_TO_TRY: Mapping[Precision, tuple[ImproveMethod, ...]] = {
@@ -46,10 +40,6 @@ class SearchVariant:
 
     target: Target
     plan: Plan
-    high: Precision = Precision.FP32
-    """What ops that stay high run at."""
-    ranking: SensitivityRanking | None = None
-    """Made by `ranking_of`."""
     methods: tuple[ImproveMethod, ...] = ()
     """What improves its weights."""
 
@@ -95,51 +85,11 @@ def reads_weights_most(table: GraphTable) -> bool:
     return 0 < uses <= FEW_USES * weights
 
 
-def ranking_of(job: CompressionJob, variant: SearchVariant) -> SensitivityRanking:
-    """The ranking of a variant, made at the first call: its products and every op with a known sensitivity."""
-    if variant.ranking is None:
-        variant.ranking = SensitivityRanking(_ranked_ops(job, variant))
-    return variant.ranking
-
-
-def _ranked_ops(job: CompressionJob, variant: SearchVariant) -> list[RankedOp]:
-    table = job.captured.table
-    planned = make_candidate(variant.target, variant.plan, table, device=job.captured.device).plan.assigned
-    low = sorted({precision for precision in planned.values() if precision in SIMULATED})
-    noise = sense_once(job, low).noise
-    costs = table.weight_bytes if job.recipe.goal.optimize is Objective.SIZE else table.flops
-    ranked = []
-    for row in table.op_rows():
-        op_id = table.op_id[row]
-        precision = planned.get(op_id, Precision.FP32)
-        known = noise.get(precision, {}).get(op_id)
-        if precision in low and (is_weighted(table.op[row]) or known is not None):
-            ranked.append(RankedOp(op_id, _UNKNOWN_NOISE if known is None else known, float(max(1, costs[row]))))
-    return ranked
-
-
-def reasons_to_stay(job: CompressionJob, variant: SearchVariant, count: int) -> dict[str, str]:
-    """Op id -> why it stays high, for the ``count`` most sensitive ops."""
-    ranking = ranking_of(job, variant)
-    is_known = bool(job.state.sensing and job.state.sensing.noise)
-    requirement = _goal_words(job.recipe.goal)
-    reasons = {}
-    for place, op in enumerate(ranking.ops[:count], 1):
-        rank = f"{_ordinal(place)} most sensitive of {len(ranking)}, alone {noise_db(op.noise):.1f} dB"
-        why = rank if is_known else "its sensitivity is unknown, and it costs little"
-        reasons[op.op_id] = f"kept at {variant.high}: {why}; the goal {requirement}"
-    return reasons
-
-
-def _goal_words(goal: Goal) -> str:
+def goal_words(goal: Goal) -> str:
+    """What the goal says of accuracy: ``needs 30.0 dB``."""
     parts = []
     if goal.max_drop is not None:
         parts.append(f"allows the metric to drop by {goal.max_drop:.2%}")
     if goal.min_sqnr_db is not None:
         parts.append(f"needs {goal.min_sqnr_db:.1f} dB")
     return " and ".join(parts) or "has room for it"
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"

@@ -10,20 +10,21 @@ from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.search import evaluation
-from ace_studio.engine.pipeline.compress.search.bisection import RankedOp, SensitivityRanking
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator, StepStore, with_findings
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, Recipe
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
 
 TARGET = SimpleNamespace(name="t", available=lambda: SimpleNamespace(version="1"))
-RANKING = SensitivityRanking([RankedOp("a", 1e-2), RankedOp("b", 1e-3), RankedOp("c", 1e-4)])
+RULES = (PlanRule(match="id:a", precision=Precision.FP32), PlanRule(match="id:b", precision=Precision.BF16))
+MIXED = SearchStep(target="", low="", high="fp32, bf16", kept_high=2, of=3, rules=RULES, predicted_db=40.0)
+REASONS = {"a": "it is sensitive"}
 
 
 def variant(low=Precision.INT8_STATIC):
-    return SearchVariant(TARGET, Plan(default=low), ranking=RANKING)
+    return SearchVariant(TARGET, Plan(default=low))
 
 
 @pytest.fixture
@@ -61,17 +62,17 @@ def test_a_plan_is_built_once_and_its_step_names_its_run(job, built):
     assert job.state.search == [step]
 
 
-def test_the_most_sensitive_ops_are_kept_high_by_rules_with_a_reason(job, built):
-    step = PlanEvaluator(job).variant(variant(), 2)
-    assert [rule.match for rule in step.rules] == ["id:a", "id:b"]
-    assert (step.kept_high, step.of, step.high) == (2, 3, "fp32")
-    assert step.predicted_db == pytest.approx(40.0)
-    assert set(job.state.candidates[0].kept) == {"a", "b"}
+def test_a_mixture_is_the_variant_with_rules_and_a_reason_per_op(job, built):
+    step = PlanEvaluator(job).mixture(variant(), MIXED, REASONS)
+    assert built == [Plan(default=Precision.INT8_STATIC, rules=RULES)]
+    assert (step.target, step.low, step.kept_high, step.of, step.high) == ("t", "int8-static", 2, 3, "fp32, bf16")
+    assert (step.predicted_db, step.sqnr_db) == (40.0, 30.0)
+    assert job.state.candidates[0].kept == REASONS
 
 
-def test_all_ops_high_is_the_uniform_plan(job, built):
+def test_all_ops_at_one_precision_are_known_by_it(job, built):
     evaluator = PlanEvaluator(job)
-    step = evaluator.variant(variant(), 3)
+    step = evaluator.uniform(TARGET, Precision.FP32)
     assert built == [Plan(default=Precision.FP32)]
     assert evaluator.known_uniform(TARGET, Precision.FP32) is step
     assert evaluator.known_uniform(TARGET, Precision.BF16) is None
@@ -83,23 +84,23 @@ def test_what_a_target_cannot_run_is_no_step(job, built):
 
 
 def test_a_later_search_of_the_job_knows_the_steps_and_builds_only_what_is_kept(job, built):
-    PlanEvaluator(job).variant(variant(), 1)
+    PlanEvaluator(job).mixture(variant(), MIXED, REASONS)
     built.clear()
     job.state = JobState()
     evaluator = PlanEvaluator(job)
     assert not evaluator.is_known(variant())
-    step = evaluator.variant(variant(), 1)
+    step = evaluator.mixture(variant(), MIXED, REASONS)
     assert step.reused
     assert built == []
     evaluator.keep_only(TARGET, evaluator.plans)
     assert len(built) == 1
     assert job.state.search[0].run == 0
-    assert set(job.state.candidates[0].kept) == {"a"}
+    assert job.state.candidates[0].kept == REASONS
 
 
 def test_what_is_not_kept_is_dropped_with_the_better_plan_as_the_reason(job, built):
     evaluator = PlanEvaluator(job)
-    evaluator.variant(variant(), 1)
+    evaluator.mixture(variant(), MIXED, REASONS)
     evaluator.variant(variant(Precision.INT8_DYNAMIC))
     evaluator.keep_only(TARGET, evaluator.plans[:1])
     kept, dropped = job.state.candidates
@@ -108,7 +109,7 @@ def test_what_is_not_kept_is_dropped_with_the_better_plan_as_the_reason(job, bui
     (warning,) = dropped.run.warnings
     assert (warning.code, warning.what) == (
         "dropped",
-        "the search found a better plan: t int8-static with 1 op at fp32",
+        "the search found a better plan: t int8-static with 2 ops at fp32, bf16",
     )
 
 

@@ -109,18 +109,18 @@ def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(mod
     assert modules[0] == "layers.1"
     candidate = job.state.candidates[best.run]
     first = best.rules[0].match.removeprefix("id:")
-    assert candidate.kept[first].startswith(f"kept at {best.high}: 1st most sensitive of 6, alone ")
-    assert candidate.kept[first].endswith("the goal needs 30.0 dB")
+    assert candidate.kept[first].startswith(f"kept at {best.high}: int8-static would save ")
+    assert candidate.kept[first].endswith(" dB; the goal needs 30.0 dB")
 
 
 def test_what_the_search_knows_stands_at_every_op_that_was_scanned(searched):
     job = searched
     candidate = next(one for one in job.state.candidates if one.kept)
-    op_id = next(iter(candidate.kept))
+    op_id = next(op_id for op_id, reason in candidate.kept.items() if reason.startswith("kept at"))
     bare = OpReport(id=op_id, op="", module="", shape="", device="cpu", planned="", actual="", reason="it ran")
     (told,) = with_sensitivity(job, candidate, [bare])
     assert told.reason == f"{candidate.kept[op_id]}; it ran"
-    assert told.sensitivity_db < 30.0
+    assert told.sensitivity_db is not None
 
 
 def test_a_fidelity_that_not_even_fp32_has_is_out_of_reach_and_that_is_proven(model, tmp_path):
@@ -175,7 +175,7 @@ def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched
     job = searched
     result = conclude(job).result
     assert result.search == tuple(job.state.search)
-    assert {one.precision for one in result.sensitivity} == {"int8-static"}
+    assert "int8-static" in {one.precision for one in result.sensitivity}
     assert all(
         run.status is RunStatus.DROPPED
         for run, one in zip(result.runs, job.state.candidates, strict=True)
@@ -273,8 +273,7 @@ class PreparedEvaluator(PlanEvaluator):
         super().__init__(job)
         self._figures = figures
 
-    def variant(self, variant, high_ops=0):
-        assert high_ops == 0
+    def variant(self, variant):
         ratio, fidelity = self._figures[variant.name]
         step = SearchStep(
             target=variant.target.name,
@@ -296,8 +295,8 @@ class WatchedSearch(GoalSearch):
         self._evaluator = PreparedEvaluator(job, figures)
         self.searched, self.floats = [], []
 
-    def _find_fewest_high(self, variant):
-        self.searched.append(variant.name)
+    def _mix(self, own, least):
+        self.searched.append([variant.name for variant, _ in own])
 
     def _try_floats(self, target, *, all_of_them=False):
         self.floats.append(target.name)
@@ -327,7 +326,7 @@ def test_a_variant_that_is_slower_all_low_than_what_meets_the_goal_elsewhere_is_
         "openvino int8-dynamic": (0.1, 25.0),
     }
     search = _watched(model, tmp_path, monkeypatch, firsts)
-    assert search.searched == ["openvino int8-dynamic"]
+    assert search.searched == [["openvino int8-static", "openvino int8-dynamic"]]
     assert search.floats == []
     ((reason, names),) = search._job.state.search_notes.items()
     assert reason.startswith("with all ops low it is no better than openvino")
@@ -339,7 +338,7 @@ def test_what_promises_most_is_searched_first_and_floats_are_tried_where_nothing
 ):
     firsts = {"onnxruntime int8-static": (0.5, 20.0), "openvino int8-static": (0.2, 15.0)}
     search = _watched(model, tmp_path, monkeypatch, firsts)
-    assert search.searched == ["openvino int8-static", "onnxruntime int8-static"]
+    assert search.searched == [["openvino int8-static"], ["onnxruntime int8-static"]]
     assert search.floats == ["onnxruntime", "openvino"]
 
 

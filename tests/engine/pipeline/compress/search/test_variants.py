@@ -1,4 +1,4 @@
-"""Which low precisions a search tries, and why ops stay high."""
+"""Which low precisions a search tries, and the goal in words."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ace_studio.engine.pipeline.compress.search.bisection import RankedOp, SensitivityRanking
 from ace_studio.engine.pipeline.compress.search.variants import (
-    SearchVariant,
+    goal_words,
     has_much_besides_products,
     reads_weights_most,
-    reasons_to_stay,
     variants_of,
 )
 from ace_studio.records.graph import GraphTable, OpKind
@@ -66,17 +64,12 @@ def test_a_recipe_with_a_plan_has_that_one_variant():
     assert lows(NORMS, Goal(min_sqnr_db=20), plan=Plan(default=Precision.INT8_STATIC)) == [("int8-static", "fp32")]
 
 
-def test_the_reason_to_stay_high_has_the_rank_the_noise_and_the_goal():
-    ranking = SensitivityRanking(RankedOp(f"op{i}", 10.0**-i) for i in range(1, 24))
-    variant = SearchVariant(TARGET, Plan(), high=Precision.BF16, ranking=ranking)
-    recipe = Recipe(goal=Goal(min_sqnr_db=30.0, max_drop=0.01))
-    job = SimpleNamespace(recipe=recipe, state=SimpleNamespace(sensing=SimpleNamespace(noise={"int8": {}})))
-    reasons = reasons_to_stay(job, variant, 22)
-    assert reasons["op2"] == (
-        "kept at bf16: 2nd most sensitive of 23, alone 20.0 dB; "
-        "the goal allows the metric to drop by 1.00% and needs 30.0 dB"
-    )
-    assert "11th" in reasons["op11"]
-    assert "22nd" in reasons["op22"]
-    job.state.sensing = None
-    assert "its sensitivity is unknown" in reasons_to_stay(job, variant, 1)["op1"]
+@pytest.mark.parametrize(
+    ("goal", "words"),
+    [
+        (Goal(min_sqnr_db=30.0, max_drop=0.01), "allows the metric to drop by 1.00% and needs 30.0 dB"),
+        (Goal(max_size_mb=3.0), "has room for it"),
+    ],
+)
+def test_the_goal_is_told_in_words(goal, words):
+    assert goal_words(goal) == words

@@ -1,0 +1,162 @@
+"""Mixtures of one target as plans: the integer program's choices become rules, builds and reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.profiling import find_ceilings
+from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
+from ace_studio.engine.pipeline.compress.search.mixing import Evaluation, find_mixtures
+from ace_studio.engine.pipeline.compress.search.mixture import Choice, Group, Least, Limits, Mixture, Solution
+from ace_studio.engine.pipeline.compress.search.prices import PricedBuild, make_mixture
+from ace_studio.engine.pipeline.compress.search.variants import SearchVariant, goal_words
+from ace_studio.engine.pipeline.compress.sensitivity import sense_once
+from ace_studio.engine.quantize.fidelity import decibels
+from ace_studio.engine.sensitivity import SIMULATED, noise_db
+from ace_studio.records.goals import is_affordable, step_figures
+from ace_studio.records.recipes.plan import PlanRule, Precision
+from ace_studio.records.recipes.recipe import Goal, ImproveMethod
+from ace_studio.records.results import RunStatus, SearchStep
+
+
+def make_mixer(
+    job: CompressionJob,
+    evaluator: PlanEvaluator,
+    variants: Sequence[SearchVariant],
+    highs: Sequence[Precision],
+    *,
+    methods: tuple[ImproveMethod, ...] = (),
+) -> Mixer | None:
+    """The mixer of some variants of a target and the precisions of what is not low; None if too little is known.
+
+    Args:
+        job: The job.
+        evaluator: Has evaluated the variants, and all ops at each of ``highs``.
+        variants: With the same precision of what is not planned.
+        highs: What ops may stay at, the most exact last.
+        methods: What improves the weights of the mixtures.
+    """
+    lows = {variant.plan.default for variant in variants}
+    kinds = [*variants, *(evaluator.uniform_variant(variants[0].target, one) for one in highs if one not in lows)]
+    found = [(variant, priced) for variant in kinds if (priced := evaluator.priced(variant)) is not None]
+    if not highs or len(found) < 2 or found[-1][0].plan.default is not highs[-1]:
+        return None
+    builds = [build for _, (build, _) in found]
+    low = sorted({one.precision for one in builds if one.precision in SIMULATED})
+    find_ceilings(job)
+    ceilings = job.state.ceilings
+    mixture = make_mixture(
+        job.captured.table,
+        builds,
+        sense_once(job, low).noise,
+        seconds_per_byte=0.0 if ceilings is None else 1e-9 / ceilings.gbytes_per_s,
+        baseline_ms=max((ms for _, (_, ms) in found), default=0.0),
+    )
+    return Mixer(evaluator, mixture, variants, builds, goal=job.recipe.goal, methods=methods)
+
+
+class Mixer:
+    """Searches the mixtures of one target."""
+
+    def __init__(
+        self,
+        evaluator: PlanEvaluator,
+        mixture: Mixture,
+        variants: Sequence[SearchVariant],
+        builds: Sequence[PricedBuild],
+        *,
+        goal: Goal,
+        methods: tuple[ImproveMethod, ...],
+    ) -> None:
+        self._evaluator = evaluator
+        self._mixture = mixture
+        self._variants = {variant.plan.default: variant for variant in variants}
+        self._builds = builds
+        self._goal = goal
+        self._methods = methods
+
+    def search(self, least: Least, *, is_accurate: Callable[[SearchStep], bool], min_db: float | None) -> None:
+        """Evaluate what promises to meet the goal better than the builds with one precision."""
+        if not self._mixture.groups:
+            return
+        goal = self._goal
+        limits = Limits(time=goal.max_latency_ratio, bytes=None if goal.max_size_mb is None else goal.max_size_mb * 1e6)
+
+        def judged(step: SearchStep) -> Evaluation:
+            return Evaluation(
+                is_accurate=is_accurate(step),
+                is_affordable=is_affordable(step_figures(step), goal),
+                sqnr_db=step.sqnr_db,
+                time=step.latency_ratio,
+                bytes=step.size_bytes,
+                ends=step.status is RunStatus.DROPPED,
+            )
+
+        def evaluate(solution: Solution) -> Evaluation:
+            step = self._build(solution)
+            if step is None or step.sqnr_db is None:
+                return Evaluation(is_accurate=False, is_affordable=False, ends=True)
+            return judged(step)
+
+        known = {
+            self._mixture.uniform(build.precision): judged(step)
+            for build in self._builds
+            if (step := self._evaluator.step_of(self._variant(build.precision))) is not None
+        }
+        find_mixtures(self._mixture, known, evaluate, least=least, limits=limits, min_db=min_db)
+
+    def _variant(self, precision: Precision) -> SearchVariant:
+        own = self._variants.get(precision)
+        target = next(iter(self._variants.values())).target
+        return own if own is not None else self._evaluator.uniform_variant(target, precision)
+
+    def _build(self, solution: Solution) -> SearchStep | None:
+        """Evaluate a mixture as a plan: the precision of most arithmetic is its default, the others have rules."""
+        assigned = self._mixture.assigned(solution.chosen)
+        counts = Counter(one for one in assigned.values() if one in self._variants)
+        base = counts.most_common(1)[0][0] if counts else next(iter(self._variants))
+        rules = tuple(
+            PlanRule(match=f"id:{op_id}", precision=precision)
+            for op_id, precision in assigned.items()
+            if precision is not base
+        )
+        others = Counter(rule.precision for rule in rules)
+        step = SearchStep(
+            target="",
+            low="",
+            high=", ".join(str(one) for one, _ in others.most_common()),
+            kept_high=len(rules),
+            of=len(assigned),
+            rules=rules,
+            predicted_db=round(decibels(1.0, solution.noise), 2),
+            predicted_ratio=round(solution.time, 4),
+        )
+        own = self._variants[base]
+        variant = SearchVariant(own.target, own.plan, methods=self._methods)
+        return self._evaluator.mixture(variant, step, self._reasons(solution))
+
+    def _reasons(self, solution: Solution) -> Mapping[str, str]:
+        """Op id -> why it has its precision, for every op that had a choice."""
+        return {
+            op_id: _why(group, group.choices[at], goal_words(self._goal))
+            for group, at in zip(self._mixture.groups, solution.chosen, strict=True)
+            for op_id in group.op_ids
+        }
+
+
+def _why(group: Group, own: Choice, requirement: str) -> str:
+    """What the choice gains and costs beside the fastest or the most exact other one."""
+    together = f" (with {len(group.op_ids) - 1} more)" if len(group.op_ids) > 1 else ""
+    fastest = min(group.choices, key=lambda one: one.time)
+    exact = min(group.choices, key=lambda one: one.noise)
+    if own is exact and fastest is own:
+        others = ", ".join(f"{one.precision} {one.time:.2%}" for one in group.choices if one is not own)
+        return f"{own.precision} is the fastest here: {own.time:.2%} of the original's latency, {others}{together}"
+    if own is exact:
+        cost = f"would save {own.time - fastest.time:.2%} of the original's latency"
+        lost = f"alone {noise_db(fastest.noise):.1f} dB; the goal {requirement}"
+        return f"kept at {own.precision}: {fastest.precision} {cost}, {lost}{together}"
+    gain = f"saves {exact.time - own.time:.2%} of the original's latency against {exact.precision}"
+    return f"{own.precision} {gain}, alone {noise_db(own.noise):.1f} dB{together}"

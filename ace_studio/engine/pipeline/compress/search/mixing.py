@@ -1,0 +1,183 @@
+"""Which mixtures are built: the integer program proposes one, its build corrects the program, until none promises more.
+
+At first the builds with all ops at one precision are known. Where the goal bounds the fidelity, the program is asked
+for what that leaves room for. Where it bounds a metric, whose relation to the fidelity nobody knows, the search halves
+the distance between what was accurate and what was not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ace_studio.engine.pipeline.compress.search.mixture import Least, Limits, Mixture, Solution
+from ace_studio.engine.quantize.fidelity import decibels
+
+MOST_EVALUATIONS = 6
+"""Mixtures that are built on a target; the best result until then counts."""
+SMALL_GAIN = 0.03
+"""A mixture is built only if it promises at least this share less than the best known one: timing notices no less."""
+_FIRST_GAIN_DB = 10.0
+"""Where a metric decides, the first guess leaves a tenth of the noise, the next a hundredth of that."""
+_MOST_HALVINGS = 4
+_FAR_DB = 60.0
+"""What is exact counts as this much better than the best inaccurate mixture."""
+_MOST_DISAPPOINTMENTS = 1
+"""Accurate mixtures in turn that were not better than the best known one: the program does not see why."""
+_MOST_BORDER_CORRECTION = 30.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the build of a mixture showed."""
+
+    is_accurate: bool
+    is_affordable: bool = True
+    """Whether it is small and fast enough."""
+    sqnr_db: float | None = None
+    time: float | None = None
+    """Share of the baseline's latency."""
+    bytes: float | None = None
+    ends: bool = False
+    """Whether the search on this target stops: the build failed, or another candidate beats whatever it can find."""
+
+    def figure(self, least: Least) -> float:
+        """What is to be small; infinite if unknown."""
+        noise = None if self.sqnr_db is None else 10.0 ** (-self.sqnr_db / 10.0)
+        found = {Least.TIME: self.time, Least.BYTES: self.bytes, Least.NOISE: noise}[least]
+        return math.inf if found is None else found
+
+
+Known = Mapping[tuple[int, ...], Evaluation]
+"""The choice of every group -> what its build showed."""
+
+
+def find_mixtures(
+    mixture: Mixture,
+    known: Known,
+    evaluate: Callable[[Solution], Evaluation],
+    *,
+    least: Least,
+    limits: Limits,
+    min_db: float | None = None,
+) -> None:
+    """Evaluate the mixtures that promise to be better than what is known.
+
+    Args:
+        mixture: The figures of the groups.
+        known: Builds with all ops at one precision.
+        evaluate: Builds and judges a mixture.
+        least: What the goal wants little of.
+        limits: Bounds of the goal on time and bytes; its noise is not read.
+        min_db: Fidelity that the goal requires; None if it bounds a metric or nothing.
+    """
+    search = _Mixing(mixture, dict(known), least=least, limits=limits, min_db=min_db)
+    for _ in range(MOST_EVALUATIONS):
+        solution = search.proposed()
+        if solution is None:
+            return
+        evaluation = evaluate(solution)
+        if evaluation.ends:
+            return
+        search.learn(solution, evaluation)
+
+
+class _Mixing:
+    def __init__(
+        self,
+        mixture: Mixture,
+        known: dict[tuple[int, ...], Evaluation],
+        *,
+        least: Least,
+        limits: Limits,
+        min_db: float | None,
+    ) -> None:
+        self._mixture = mixture
+        self._known = known
+        self._least = least
+        self._limits = limits
+        self._min_db = min_db
+        self._offset_db = 0.0
+        """Measured minus predicted fidelity of the last mixture."""
+        self._factors = {Least.TIME: 1.0, Least.BYTES: 1.0}
+        """Measured over predicted figure of the last mixture."""
+        self._gain_db = _FIRST_GAIN_DB
+        self._disappointments = 0
+
+    def learn(self, solution: Solution, evaluation: Evaluation) -> None:
+        """Correct the program by what a build showed."""
+        best = self._best()
+        self._known[solution.chosen] = evaluation
+        is_better = best is None or evaluation.figure(self._least) < self._known[best].figure(self._least)
+        if evaluation.is_accurate and evaluation.is_affordable:
+            self._disappointments = 0 if is_better else self._disappointments + 1
+        if evaluation.sqnr_db is not None and solution.noise > 0.0:
+            self._offset_db = min(30.0, max(-30.0, evaluation.sqnr_db - decibels(1.0, solution.noise)))
+        if evaluation.time is not None and solution.borders > 0.0:
+            factor = 1.0 + (evaluation.time - solution.time) / solution.borders
+            limited = min(_MOST_BORDER_CORRECTION, max(1.0 / _MOST_BORDER_CORRECTION, factor))
+            self._mixture = self._mixture.corrected(borders=limited)
+        predicted = self._mixture.of(solution.chosen)
+        for least, measured in ((Least.TIME, evaluation.time), (Least.BYTES, evaluation.bytes)):
+            if measured and predicted.figure(least) > 0.0:
+                self._factors[least] = measured / predicted.figure(least)
+
+    def proposed(self) -> Solution | None:
+        """The mixture to build next; None if nothing new promises enough."""
+        if self._disappointments >= _MOST_DISAPPOINTMENTS:
+            return None
+        if self._least is Least.NOISE:
+            return self._new(self._solve(None))
+        if self._min_db is not None:
+            return self._promising(self._solve(10.0 ** (-(self._min_db - self._offset_db) / 10.0)))
+        low, high = self._inaccurate_db(), self._accurate_db()
+        if low is None:  # everything known is accurate: what is as noisy as the noisiest of it will be, too
+            return None if high is None else self._promising(self._solve(10.0 ** (-high / 10.0)))
+        if high is None or high > low + _FAR_DB:
+            high = low + 2.0 * self._gain_db
+            self._gain_db *= 2.0
+        for _ in range(_MOST_HALVINGS):
+            high = (low + high) / 2.0
+            if (found := self._promising(self._solve(10.0 ** (-high / 10.0)))) is not None:
+                return found
+        return None
+
+    def _solve(self, noise: float | None) -> Solution | None:
+        """Within the goal's limits, which are corrected by what the last mixture showed."""
+        time, size = self._limits.time, self._limits.bytes
+        limits = Limits(
+            noise=noise,
+            time=None if time is None else time / self._factors[Least.TIME],
+            bytes=None if size is None else size / self._factors[Least.BYTES],
+        )
+        return self._mixture.solve(self._least, limits)
+
+    def _new(self, solution: Solution | None) -> Solution | None:
+        return None if solution is None or solution.chosen in self._known else solution
+
+    def _promising(self, solution: Solution | None) -> Solution | None:
+        """A new solution that is better than the best known one by what a measurement can tell."""
+        best = self._best()
+        if self._new(solution) is None or best is None or solution is None:
+            return self._new(solution)
+        before = self._mixture.of(best).figure(self._least)
+        return solution if solution.figure(self._least) <= (1.0 - SMALL_GAIN) * before else None
+
+    def _best(self) -> tuple[int, ...] | None:
+        """The best that is known to meet the goal."""
+        meeting = [chosen for chosen, one in self._known.items() if one.is_accurate and one.is_affordable]
+        return min(meeting, key=lambda chosen: self._known[chosen].figure(self._least), default=None)
+
+    def _predicted_db(self, chosen: tuple[int, ...]) -> float:
+        return decibels(1.0, self._mixture.of(chosen).noise)
+
+    def _inaccurate_db(self) -> float | None:
+        """Predicted fidelity of the most exact mixture that is not accurate; None if none is known."""
+        return max((self._predicted_db(at) for at, one in self._known.items() if not one.is_accurate), default=None)
+
+    def _accurate_db(self) -> float | None:
+        """Predicted fidelity of the least exact mixture that is accurate and above what is not."""
+        low = self._inaccurate_db()
+        found = (self._predicted_db(at) for at, one in self._known.items() if one.is_accurate)
+        return min((one for one in found if low is None or one > low), default=None)

@@ -1,0 +1,127 @@
+"""The search over mixtures: few builds, each better than what was known by the program, corrected by what they show."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ace_studio.engine.pipeline.compress.search.mixing import MOST_EVALUATIONS, Evaluation, find_mixtures
+from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, Group, Least, Limits, Mixture
+from ace_studio.engine.quantize.fidelity import decibels
+from ace_studio.records.recipes.plan import Precision
+
+LOW, HIGH = Precision.INT8_STATIC, Precision.FP32
+
+
+def _mixture(count=54, seed=0, border=0.0):
+    draw = random.Random(seed)
+    groups = tuple(
+        Group((f"op{i}",), (Choice(LOW, 10 ** draw.uniform(-6, -1), 0.004, 1.0), Choice(HIGH, 0.0, 0.016, 4.0)))
+        for i in range(count)
+    )
+    return Mixture(groups, tuple(Border(i, i + 1, border) for i in range(count - 1)))
+
+
+class Model:
+    """A model whose noises add up nearly, with what the scan cannot know."""
+
+    def __init__(self, mixture, *, needed_db=-200.0, extra_db=0.0, border_factor=1.0, most_time=9.0):
+        self.mixture, self.needed_db, self.extra_db = mixture, needed_db, extra_db
+        self.real, self.most_time = mixture.corrected(borders=border_factor), most_time
+        self.built = []
+
+    def judged(self, chosen):
+        one = self.real.of(chosen)
+        fidelity = decibels(1.0, one.noise) + (self.extra_db if one.noise else 0.0)
+        return Evaluation(
+            is_accurate=fidelity >= self.needed_db, is_affordable=one.time <= self.most_time,
+            sqnr_db=fidelity, time=one.time, bytes=one.bytes,
+        )  # fmt: skip
+
+    def __call__(self, solution):
+        self.built.append(solution)
+        return self.judged(solution.chosen)
+
+    @property
+    def known(self):
+        return {chosen: self.judged(chosen) for chosen in (self.mixture.uniform(LOW), self.mixture.uniform(HIGH))}
+
+    def best(self, least=Least.TIME):
+        judged = [*self.known.values(), *(self.judged(one.chosen) for one in self.built)]
+        return min(one.figure(least) for one in judged if one.is_accurate and one.is_affordable)
+
+
+def _search(model, *, least=Least.TIME, limits=None, min_db=None):
+    find_mixtures(model.mixture, model.known, model, least=least, limits=limits or Limits(), min_db=min_db)
+    return model
+
+
+@pytest.mark.parametrize("extra_db", [-4.0, 0.0, 6.0])
+@pytest.mark.parametrize("needed_db", [20.0, 30.0, 45.0])
+def test_a_fidelity_is_reached_within_a_few_builds_at_nearly_the_lowest_time(needed_db, extra_db):
+    mixture = _mixture()
+    model = _search(Model(mixture, needed_db=needed_db, extra_db=extra_db), min_db=needed_db)
+    optimum = mixture.solve(Least.TIME, Limits(noise=10 ** (-(needed_db - extra_db) / 10)))
+    assert model.best() <= optimum.time * 1.04
+    assert len(model.built) <= 3
+
+
+@pytest.mark.parametrize("needed_db", [15.0, 30.0, 50.0])
+def test_a_metric_whose_relation_to_fidelity_is_unknown_takes_some_more(needed_db):
+    mixture = _mixture()
+    model = _search(Model(mixture, needed_db=needed_db))
+    optimum = mixture.solve(Least.TIME, Limits(noise=10 ** (-needed_db / 10)))
+    assert model.best() <= optimum.time * 1.2
+    assert len(model.built) <= MOST_EVALUATIONS
+
+
+def test_nothing_is_built_where_all_low_meets_the_goal_and_is_the_fastest_everywhere():
+    assert _search(Model(_mixture(), needed_db=-10.0)).built == []
+
+
+def test_regions_that_low_precision_slows_down_are_found_although_all_low_meets_the_goal():
+    slow = Group(("slow",), (Choice(LOW, 1e-9, 0.3, 1.0), Choice(HIGH, 0.0, 0.1, 4.0)))
+    model = _search(Model(Mixture((slow, *_mixture(8).groups)), needed_db=-10.0))
+    assert [model.mixture.assigned(one.chosen)["slow"] for one in model.built] == [HIGH]
+    assert model.best() == pytest.approx(0.1 + 8 * 0.004)
+
+
+def test_conversions_that_cost_more_than_thought_are_learned_from_the_first_build():
+    mixture = _mixture(border=0.001)
+    model = _search(Model(mixture, needed_db=25.0, border_factor=12.0), min_db=25.0)
+    assert len(model.built) <= 4
+    last = model.built[-1]
+    assert model.judged(last.chosen).time == pytest.approx(last.time, rel=0.02)
+
+
+def test_the_most_accurate_within_a_time_uses_it_up():
+    mixture = _mixture()
+    model = _search(Model(mixture, most_time=0.5), least=Least.NOISE, limits=Limits(time=0.5))
+    affordable = [model.judged(one.chosen) for one in model.built if model.judged(one.chosen).is_affordable]
+    best = max(affordable, key=lambda one: one.sqnr_db)
+    assert best.time > 0.47
+    assert best.sqnr_db > model.judged(mixture.uniform(LOW)).sqnr_db + 10.0
+
+
+def test_a_size_is_the_least_where_size_is_wanted():
+    model = _search(Model(_mixture(), needed_db=30.0), least=Least.BYTES, min_db=30.0)
+    optimum = model.mixture.solve(Least.BYTES, Limits(noise=1e-3))
+    assert model.best(Least.BYTES) <= optimum.bytes * 1.04
+
+
+def test_a_failed_build_ends_the_search_of_the_target():
+    built = []
+
+    def fail(solution):
+        built.append(solution)
+        return Evaluation(is_accurate=False, ends=True)
+
+    model = Model(_mixture(), needed_db=30.0)
+    find_mixtures(model.mixture, model.known, fail, least=Least.TIME, limits=Limits(), min_db=30.0)
+    assert len(built) == 1
+
+
+def test_where_not_even_all_high_is_enough_nothing_is_promised():
+    model = Model(_mixture(), needed_db=300.0)
+    assert len(_search(model, min_db=300.0).built) <= 1
