@@ -9,7 +9,7 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.profiling import find_ceilings
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.mixing import Evaluation, find_mixtures
-from ace_studio.engine.pipeline.compress.search.mixture import Choice, Group, Least, Limits, Mixture, Solution
+from ace_studio.engine.pipeline.compress.search.mixture import Choice, DecisionGroup, Least, Limits, Mixture, Solution
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild, make_mixture
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant, goal_words
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
@@ -146,7 +146,7 @@ class Mixer:
         }
 
 
-def _why(group: Group, own: Choice, requirement: str) -> str:
+def _why(group: DecisionGroup, own: Choice, requirement: str) -> str:
     """What the choice gains and costs beside the fastest or the most exact other one."""
     together = f" (with {len(group.op_ids) - 1} more)" if len(group.op_ids) > 1 else ""
     fastest = min(group.choices, key=lambda one: one.time)

@@ -40,7 +40,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Group:
+class DecisionGroup:
     """Ops that take the same precision: they read one value quantized once, or run in one kernel."""
 
     op_ids: tuple[str, ...]
@@ -102,7 +102,7 @@ def storage(precision: Precision) -> str:
 class Mixture:
     """The groups of a graph on one target, with what is the same for every choice."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[DecisionGroup, ...]
     borders: tuple[Border, ...] = ()
     fixed_time: float = 0.0
     """Of ops that have no choice."""

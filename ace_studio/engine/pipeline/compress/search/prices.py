@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from networkx.utils import UnionFind
 
-from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, Group, Mixture
+from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, DecisionGroup, Mixture
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Precision
@@ -76,7 +76,9 @@ def make_mixture(
     times = [_times(table, build, owners) for build in builds]
     weights = {table.op_id[row]: float(table.weight_bytes[row]) for row in table.op_rows()}
     made = [
-        Group(ops, _choices(ops, builds, times=[one.get(at, 0.0) for one in times], noise=noise, weights=weights))
+        DecisionGroup(
+            ops, _choices(ops, builds, times=[one.get(at, 0.0) for one in times], noise=noise, weights=weights)
+        )
         for at, ops in enumerate(groups)
     ]
     exact = builds[-1]

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ace_studio.engine.pipeline.compress.search.mixing import MOST_EVALUATIONS, Evaluation, find_mixtures
-from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, Group, Least, Limits, Mixture
+from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, DecisionGroup, Least, Limits, Mixture
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.records.recipes.plan import Precision
 
@@ -17,7 +17,7 @@ LOW, HIGH = Precision.INT8_STATIC, Precision.FP32
 def _mixture(count=54, seed=0, border=0.0):
     draw = random.Random(seed)
     groups = tuple(
-        Group((f"op{i}",), (Choice(LOW, 10 ** draw.uniform(-6, -1), 0.004, 1.0), Choice(HIGH, 0.0, 0.016, 4.0)))
+        DecisionGroup((f"op{i}",), (Choice(LOW, 10 ** draw.uniform(-6, -1), 0.004, 1.0), Choice(HIGH, 0.0, 0.016, 4.0)))
         for i in range(count)
     )
     return Mixture(groups, tuple(Border(i, i + 1, border) for i in range(count - 1)))
@@ -81,7 +81,7 @@ def test_nothing_is_built_where_all_low_meets_the_goal_and_is_the_fastest_everyw
 
 
 def test_regions_that_low_precision_slows_down_are_found_although_all_low_meets_the_goal():
-    slow = Group(("slow",), (Choice(LOW, 1e-9, 0.3, 1.0), Choice(HIGH, 0.0, 0.1, 4.0)))
+    slow = DecisionGroup(("slow",), (Choice(LOW, 1e-9, 0.3, 1.0), Choice(HIGH, 0.0, 0.1, 4.0)))
     model = _search(Model(Mixture((slow, *_mixture(8).groups)), needed_db=-10.0))
     assert [model.mixture.assigned(one.chosen)["slow"] for one in model.built] == [HIGH]
     assert model.best() == pytest.approx(0.1 + 8 * 0.004)

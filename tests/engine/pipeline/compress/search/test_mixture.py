@@ -7,20 +7,20 @@ import random
 
 import pytest
 
-from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, Group, Least, Limits, Mixture
+from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, DecisionGroup, Least, Limits, Mixture
 from ace_studio.records.recipes.plan import Precision
 
 STATIC, DYNAMIC, BF16, FP32 = Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32
 
 
 def _group(name, low_time, high_time, noise, *, low=STATIC):
-    return Group((name,), (Choice(low, noise, low_time, 1.0), Choice(FP32, 0.0, high_time, 4.0)))
+    return DecisionGroup((name,), (Choice(low, noise, low_time, 1.0), Choice(FP32, 0.0, high_time, 4.0)))
 
 
 def _drawn(count=6, seed=0):
     draw = random.Random(seed)
     groups = [
-        Group(
+        DecisionGroup(
             (f"op{i}",),
             (
                 Choice(STATIC, 10 ** draw.uniform(-6, -2), draw.uniform(0.01, 0.05), 1.0),
@@ -75,7 +75,7 @@ def test_ops_that_take_and_give_floats_have_no_border_to_float():
 
 
 def test_what_no_mixture_keeps_has_no_solution():
-    mixture = Mixture((Group(("a",), (Choice(STATIC, 1e-3, 0.1, 1.0), Choice(BF16, 1e-4, 0.2, 2.0))),))
+    mixture = Mixture((DecisionGroup(("a",), (Choice(STATIC, 1e-3, 0.1, 1.0), Choice(BF16, 1e-4, 0.2, 2.0))),))
     assert mixture.solve(Least.TIME, Limits(noise=1e-5)) is None
     assert mixture.solve(Least.NOISE, Limits(bytes=0.5)) is None
     assert mixture.solve(Least.TIME, Limits(noise=5e-4)).chosen == (1,)
