@@ -244,7 +244,7 @@ def row_of(job: SweepJob, result: Result) -> SweepRow:
         "sqnr_db",
     )
     same += ("size_bytes", "peak_memory_bytes", "artifact", "verified")
-    return msgspec.structs.replace(row, **{name: getattr(chosen, name) for name in same}) if chosen else row
+    return msgspec.structs.replace(row, **{name: getattr(chosen.decided, name) for name in same}) if chosen else row
 
 
 def with_front(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
+from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.sweeps import RowStatus, SweepJob, SweepRow, row_of, with_front
+from tests.session.fake_engine_link import result, target_run
 
 
 def row(job, ms, metric=None, size=1000, **values):
@@ -40,3 +43,11 @@ def test_without_metrics_only_rows_of_one_recipe_compare_by_fidelity():
 
 def test_rows_without_a_figure_are_not_on_the_front():
     assert front(row("1", None, 0.9), row("2", 1.0, 0.5, status=RowStatus.FAILED)) == []
+
+
+def test_the_row_of_a_job_whose_speed_is_not_decided_has_no_speed_up():
+    job = SweepJob(job="1", recipe_path="a.toml", axes={}, recipe=Recipe(), folder="")
+    run = replace(target_run("openvino"), float_speedup=1.25)
+    assert (row_of(job, result(run)).speedup, row_of(job, result(run)).float_speedup) == (2.0, 1.25)
+    row = row_of(job, result(replace(run, speed_undecided="it slowed down")))
+    assert (row.speedup, row.float_speedup, row.latency_ms) == (None, None, 2.0)

@@ -226,6 +226,14 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     """Latencies on devices of the list, one each. None is ever compared with `latency_ms`, or with another device's."""
 
     @property
+    def decided(self) -> TargetRun:
+        """The run, without its speed-ups where they do not say what is faster."""
+        if not self.speed_undecided:
+            return self
+        names = (f"{name}{end}" for name in ("speedup", "float_speedup") for end in ("", "_low", "_high"))
+        return msgspec.structs.replace(self, **dict.fromkeys(names))
+
+    @property
     def lacks_float_time(self) -> bool:
         """Whether it was timed beside the original, but not beside the fp32 run of its own runtime."""
         return self.speedup is not None and self.float_speedup is None and self.precision != "fp32"

@@ -154,7 +154,7 @@ def _speedup_difference(first: _Side, second: _Side, name: str) -> Difference:
     if not isinstance(first, TargetRun) or not isinstance(second, TargetRun):
         return Difference()
     (one, one_low, one_high), (other, other_low, other_high) = (
-        [getattr(side, name + end) for end in ("", "_low", "_high")] for side in (first, second)
+        [getattr(side.decided, name + end) for end in ("", "_low", "_high")] for side in (first, second)
     )
     found = _difference(one, other, lambda one, other: other / one, same=1.0)
     if found.change is None or not all((one_low, one_high, other_low, other_high)):

@@ -195,7 +195,7 @@ class History:
             "recipe_toml": recipe_toml,
             "result_json": msgspec.json.encode(result),
             "folder": folder,
-            **{name: getattr(chosen, name, None) for name in _OF_CHOSEN},
+            **{name: getattr(chosen.decided if chosen else None, name, None) for name in _OF_CHOSEN},
         }
         name = hashlib.sha256(b"\0".join([msgspec.json.encode(result), output.encode(errors="replace")])).hexdigest()
         waiting = self._waiting / f"{name[:32]}.run"

@@ -46,6 +46,9 @@ def test_the_gain_over_fp32_in_the_same_runtime_is_kept(tmp_path: Path) -> None:
     history.add(result(replace(target_run("openvino"), float_speedup=1.25)), recipe_toml="", title="m.py")
     assert history.list()[0].float_speedup == 1.25
     assert history.list()[0].summary.endswith("2.00x, 1.25x over fp32 there")
+    undecided = replace(target_run("openvino"), float_speedup=1.25, speed_undecided="it slowed down")
+    history.add(result(undecided), recipe_toml="", title="m.py")
+    assert (history.list()[0].speedup, history.list()[0].float_speedup) == (None, None)
 
 
 def test_the_forecast_is_the_median_of_the_last_runs_of_a_model(tmp_path: Path) -> None:

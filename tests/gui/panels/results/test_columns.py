@@ -44,6 +44,9 @@ def test_two_runs_are_compared_by_their_gain_over_fp32_too():
     second = replace(first, float_speedup=2.6, float_speedup_low=2.5, float_speedup_high=2.7)
     row = compared_rows(result_of(TABLE, (first,)), result_of(TABLE, (second,)))[-1]
     assert change_of(row, "vs fp32") == ("2.00×  1.79 – 2.25", DARK.good)
+    second = replace(second, speed_undecided="it slowed down")
+    row = compared_rows(result_of(TABLE, (first,)), result_of(TABLE, (second,)))[-1]
+    assert change_of(row, "vs fp32") == ("–", DARK.text_dim)
 
 
 def test_a_plan_is_told_from_another_by_the_ops_that_it_keeps_and_by_better_weights():
