@@ -18,6 +18,7 @@ from ace_studio.session.document import Document, JobKind, Part, QueueState, Ste
 from ace_studio.session.findings import apply_finding, with_failure
 from ace_studio.session.job_queue import EngineLink, JobQueue
 from ace_studio.session.kept.autosave import Autosave
+from ace_studio.session.kept.devices import DeviceList
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraphs
 from ace_studio.session.kept.history import History
@@ -27,6 +28,7 @@ from ace_studio.session.run_preview import BUILDS, RunPreview, run_preview
 from ace_studio.session.state import Listener, SessionState
 from ace_studio.session.verbs.choices import ChoiceVerbs
 from ace_studio.session.verbs.comparing import ComparisonVerbs
+from ace_studio.session.verbs.devices import DeviceVerbs
 from ace_studio.session.verbs.files import FileVerbs
 from ace_studio.session.verbs.history import HistoryVerbs
 from ace_studio.session.verbs.jobs import JobVerbs
@@ -94,6 +96,7 @@ class Session:
         self.view = ViewVerbs(state)
         self.sweep = SweepVerbs(state, self.history, self._trust, self.settings, sweeps)
         self.files.open_sweep = self.sweep.open_file
+        self.devices = DeviceVerbs(state, DeviceList(folders.devices), History(folders.history))
 
     @property
     def document(self) -> Document:

@@ -1,4 +1,4 @@
-"""The axes of the trade-off: two costs and two losses, each with the bound of the goal on it."""
+"""The axes of the trade-off: costs and losses, each with the bound of the goal on it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.records.goals import latency_ratio
 from ace_studio.records.results import SearchStep, TargetRun
+from ace_studio.records.results.on_devices import device_names, figure_on
 from ace_studio.session.document import Document
 
 
@@ -27,7 +28,7 @@ class AxisRow:
     of_step: Callable[[SearchStep, Document], float | None]
     """Of a step of a search."""
     bound: str
-    """Row of `BOUNDS` that its line sets."""
+    """Row of `BOUNDS` that its line sets; empty: there is none."""
     words: Callable[[float], str]
     from_goal: Callable[[float, Document], float | None]
     """Value of the goal -> position in the plot; None if unknown yet."""
@@ -82,3 +83,28 @@ SQNR = AxisRow(
 )  # fmt: skip
 COSTS = (LATENCY, SIZE)
 LOSSES = (DROP, SQNR)
+
+
+def device_axes(document: Document) -> tuple[AxisRow, ...]:
+    """The latency on each device that has figures. The baseline has none there, and the goal is about this machine."""
+    return tuple(map(_device_axis, device_names(document.runs)))
+
+
+def _device_axis(name: str) -> AxisRow:
+    def on_it(run: TargetRun, _: Document) -> float | None:
+        figure = figure_on(run, name)
+        return None if figure is None else figure.latency_ms.p50
+
+    return AxisRow(
+        id=f"device {name}",
+        text=tr("latency on {device}", device=name),
+        title=tr("latency on {device} in ms", device=name),
+        is_most=True,
+        bound="",
+        words=ms_text,
+        of_run=on_it,
+        of_baseline=lambda _: None,
+        of_step=lambda _, __: None,
+        from_goal=lambda _, __: None,
+        to_goal=lambda _, __: None,
+    )

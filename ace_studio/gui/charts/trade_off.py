@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QWidget
 
-from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow
+from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow, device_axes
 from ace_studio.gui.charts.chart import PlotView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, front_of, points_of
 from ace_studio.gui.style.colours import Colours
@@ -17,7 +17,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import row
-from ace_studio.gui.widgets.small import GAP, label, quiet
+from ace_studio.gui.widgets.small import GAP, fill_combo, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
 from ace_studio.records.goals import Miss, latency_ratio, misses, run_figures
@@ -56,7 +56,7 @@ class TradeOff(PlotView):
 
     def missing(self, document: Document) -> str:
         """Needs at least one run with a cost and a loss."""
-        if any(_placed(document, cost, loss) for cost in COSTS for loss in LOSSES):
+        if any(_placed(document, cost, loss) for cost in (*COSTS, *device_axes(document)) for loss in LOSSES):
             return ""
         return tr("Each run becomes a point as soon as its latency or size, and its accuracy, are known.")
 
@@ -66,7 +66,10 @@ class TradeOff(PlotView):
             has_drop = any(run.metric_drop is not None for run in document.runs)
             with quiet(self.loss):
                 self.loss.setCurrentIndex(0 if has_drop else 1)
-        cost, loss = COSTS[self.cost.currentIndex()], LOSSES[self.loss.currentIndex()]
+        costs = {axis.id: axis for axis in (*COSTS, *device_axes(document))}
+        chosen = self.cost.currentData() if self.cost.currentData() in costs else COSTS[0].id
+        fill_combo(self.cost, [(axis.text, axis.id) for axis in costs.values()], chosen)
+        cost, loss = costs[chosen], LOSSES[self.loss.currentIndex()]
         placed = _placed(document, cost, loss)
         plot = self.chart.start(f"{loss.text} against {cost.text}", self.colours, y_grid=True)
         plot.setLabel("bottom", cost.title, color=self.colours.text_dim)
@@ -132,7 +135,7 @@ class TradeOff(PlotView):
     def _draw_lines(self, plot: pg.PlotItem, document: Document, cost: AxisRow, loss: AxisRow) -> dict[str, float]:
         self.lines, found = {}, {}
         for side, axis in (("x", cost), ("y", loss)):
-            value = getattr(document.recipe.goal, axis.bound)
+            value = getattr(document.recipe.goal, axis.bound) if axis.bound else None
             place = None if value is None else axis.from_goal(value, document)
             if place is None:
                 continue
@@ -162,12 +165,15 @@ class TradeOff(PlotView):
 
     def _dropped(self, line: pg.InfiniteLine, axis: AxisRow) -> None:
         value = axis.to_goal(float(line.value()), self.session.document)
-        (self.cost_line if axis in COSTS else self.loss_line).set_goal(value)
+        (self.loss_line if axis in LOSSES else self.cost_line).set_goal(value)
 
     def _show_bounds(self, document: Document, cost: AxisRow, loss: AxisRow) -> None:
         chosen = document.result.chosen if document.result else None
         run = document.runs[chosen] if chosen is not None and chosen < len(document.runs) else None
+        self.cost_line.setVisible(bool(cost.bound))
         for line, axis in ((self.cost_line, cost), (self.loss_line, loss)):
+            if not axis.bound:
+                continue
             bound = next(one for one in BOUNDS if one.field == axis.bound)
             value = axis.of_run(run, document) if run is not None else None
             start = axis.to_goal(value, document) if value is not None else None

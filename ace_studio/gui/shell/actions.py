@@ -209,6 +209,8 @@ def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="engine-host", text="Engine on &another machine…", blocked=_no_model,
                     run=Commands.open_engine_host,
                     tip="Trace, run and measure where the GPU is, over SSH")  # fmt: skip
+    yield ActionRow(id="devices", text="&Devices to measure on…", run=Commands.open_devices,
+                    tip="This machine, hosts by SSH, and phones by adb, for finished artifacts")  # fmt: skip
     yield ActionRow(id="environment", text="&Query the engine's environment",
                     run=lambda commands: commands.session.jobs.request_environment())  # fmt: skip
 

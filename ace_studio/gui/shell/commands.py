@@ -253,6 +253,12 @@ class Commands(QObject):
 
         self._show_dialog(EngineHostDialog(self.session, self._window))
 
+    def open_devices(self) -> None:
+        """Show the dialog with the list of devices to measure on."""
+        from ace_studio.gui.dialogs.devices import DevicesDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(DevicesDialog(self.session, self._window))
+
     def open_help(self, address: str = "") -> None:
         """Show a page of the help, named or of what has the keyboard. Its window is one and stays open."""
         from ace_studio.gui.dialogs.help import HelpDialog  # noqa: PLC0415 - loaded when it is needed

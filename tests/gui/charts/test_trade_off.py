@@ -8,8 +8,10 @@ from PySide6.QtCore import QPoint, Qt
 
 from ace_studio.records.recipes.recipe import Goal
 from ace_studio.records.results import SearchStep
+from ace_studio.records.results.on_devices import with_figures
 from tests.gui.charting import open_chart, place_of
 from tests.gui.run_results import TABLE, latency, result_of, show_result, three_runs
+from tests.records.results.test_on_devices import figure
 
 
 def test_a_point_lies_on_the_side_of_the_goal_line_that_the_engine_judges_it_by(desk, charts):
@@ -89,3 +91,19 @@ def test_a_line_is_set_by_the_keyboard_too_and_begins_at_the_chosen_run(desk, ch
     view.cost_line.number.setValue(0.25)
     desk.settle()
     assert view.lines["x"].value() == pytest.approx(2.5)
+
+
+def test_the_latency_on_a_device_is_an_axis_without_a_goal(desk, charts):
+    charts.show_chart("trade-off")
+    view = charts.views["trade-off"]
+    assert [view.cost.itemText(at) for at in range(view.cost.count())] == ["latency", "size"]
+    found = with_figures(desk.document.result, {0: figure(4.0, "box"), 1: figure(2.0, "box")})
+    desk.session.devices.measured(found)
+    desk.settle()
+    view.cost.setCurrentIndex(2)
+    view._choose_axes()
+    assert view.cost.currentText() == "latency on box" and not view.cost_line.isVisible()
+    assert sorted(spot.data["x"][0] for spot, _ in view._spots) == [2.0, 4.0]
+    desk.session.devices.measured(replace(found, runs=tuple(replace(run, devices=()) for run in found.runs)))
+    desk.settle()
+    assert view.cost.currentText() == "latency" and view.cost_line.isVisible()

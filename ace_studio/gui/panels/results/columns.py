@@ -27,6 +27,7 @@ from ace_studio.gui.words.formatting import (
     unclear_words,
 )
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
+from ace_studio.records.results.on_devices import device_names, figure_on, speedup_on, state_words
 from ace_studio.session.comparison.figures import ComparedRow, Difference
 from ace_studio.session.document import Document
 from ace_studio.session.run_stages import stage_words
@@ -161,8 +162,31 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                       tr("Time of one call of result.module beyond that of its runtime alone")),
         *_where_known("tokens/s", [run.tokens_per_s for run in runs], lambda rate: f"{rate:.1f}" if rate else NOTHING,
                       tr("Measured by decoding step by step")),
+        *(each for name in device_names(runs) for each in _device_columns(runs, name, colours)),
         Column(title="verified", values=["yes" if run.verified else NOTHING for run in runs],
                tip="Reloaded in a fresh process and compared with the original, also at an unseen size"),
+    ]  # fmt: skip
+
+
+def _device_columns(runs: Sequence[TargetRun], name: str, colours: Colours) -> list[Column]:
+    """The latency on a device, and the speed-up among the runs that were measured there in the same rounds."""
+    figures = [figure_on(run, name) for run in runs]
+    ratios = [speedup_on(runs, at, name) for at in range(len(runs))]
+    unit = Unit.of(figure.latency_ms.p50 if figure else None for figure in figures)
+
+    def how(at: int) -> str:
+        figure = figures[at]
+        interval = "" if figure is None else f"95 %: {unit.text(figure.low)} – {unit.text(figure.high)}\n"
+        return "" if figure is None else interval + state_words(figure)
+
+    return [
+        Column(title=tr("{device}: latency, {unit}", device=name, unit=unit.name), text=unit.number, is_number=True,
+               values=[figure and figure.latency_ms.p50 * unit.factor for figure in figures], tips=how,
+               colour=lambda at: colours.warn if (one := figures[at]) and one.note else "",
+               tip=tr("Median on this device of your list. Comparable with nothing but this column")),
+        Column(title=tr("{device}: speed-up", device=name), values=ratios, is_number=True,
+               text=lambda ratio: NOTHING if ratio is None else f"{ratio:.2f}×",
+               tip=tr("Over the fp32 run of the same target, else any fp32 run, on this device in the same rounds")),
     ]  # fmt: skip
 
 

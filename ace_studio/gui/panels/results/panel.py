@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QFileDialog, QHBoxLayout, QMenu
 
@@ -23,6 +23,7 @@ from ace_studio.gui.widgets.small import GAP, button, label, offer_menu, set_rol
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
+from ace_studio.records.devices import Device, DeviceKind
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.session.comparison.sides import NAMES, PinnedPair
@@ -142,6 +143,8 @@ class ResultsPanel(Panel):
         self.export_action = menu.addAction(tr("Export artifact…"), self.export)
         self.code_action = menu.addAction(tr("Copy the code that opens it"), self._copy_code)
         self.code_action.setToolTip(tr("Python with every option that the artifact needs to compute as measured"))
+        self.measure_menu = menu.addMenu(tr("Measure on"))
+        self.measure_menu.aboutToShow.connect(self._offer_devices)
         self.pin_actions = [
             menu.addAction(tr("Pin this row as {name}", name=name), partial(self._pin, side))
             for side, name in enumerate(NAMES)
@@ -154,6 +157,25 @@ class ResultsPanel(Panel):
         self.dropped_action = self._switch(menu, tr("Hide dropped runs"))
         self.dropped_action.setToolTip(tr("Runs that were built, and lost against a better one"))
         return menu
+
+    def _offer_devices(self) -> None:
+        """The devices of the list, as it is now."""
+        self.measure_menu.clear()
+        is_busy = self.session.document.activity.is_working
+        for device in self.session.devices.all():
+            action = self.measure_menu.addAction(device.name, partial(self.measure_on, device))
+            action.setToolTip(device.place)
+            if is_busy and device.kind is DeviceKind.LOCAL:
+                action.setEnabled(False)
+                action.setToolTip(tr("A job is at work on this machine, and would be measured too"))
+
+    def measure_on(self, device: Device) -> None:
+        """Measure the artifacts of the run that is shown on a device."""
+        from ace_studio.gui.dialogs.measure import MeasureDialog  # noqa: PLC0415 - loaded when it is needed
+
+        dialog = MeasureDialog(self.session, device, self.window())
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.show()
 
     def _switch(self, menu: QMenu, text: str) -> QAction:
         action = menu.addAction(text)
@@ -235,6 +257,8 @@ class ResultsPanel(Panel):
             each.setEnabled(bool(run and run.artifact and document.comparison is None))
         for pin in self.pin_actions:
             pin.setEnabled(run is not None)
+        has_artifacts = any(one.artifact for one in document.runs)
+        self.measure_menu.menuAction().setEnabled(is_alone and result is not None and has_artifacts)
         self.folder_button.setEnabled(bool(document.output) and Path(document.output).is_dir())
 
     def _tell_selection(self) -> None:
