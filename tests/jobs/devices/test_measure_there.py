@@ -13,17 +13,13 @@ import pytest
 
 from ace_studio.jobs.devices import measure_there as there
 
-RUNTIMES = {"onnxruntime", "openvino", "torch", "numpy", "executorch"}
 
-
-def test_it_imports_the_standard_library_and_runtimes_late():
+def test_it_imports_the_standard_library_only():
     tree = ast.parse(Path(there.__file__).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        for name in names:
-            root = name.partition(".")[0]
-            assert root in sys.stdlib_module_names or (root in RUNTIMES and node not in tree.body), name
+        assert all(name.partition(".")[0] in sys.stdlib_module_names for name in names), names
 
 
 def test_it_is_python_3_8():
