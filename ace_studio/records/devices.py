@@ -63,6 +63,11 @@ class DeviceCheck(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
+def is_device_name(word: object) -> bool:
+    """Whether a word can name a device of the list, so that ``[measure] device`` does not mean it."""
+    return isinstance(word, str) and word not in _TAKEN and _NAME.fullmatch(word) is not None
+
+
 def make_device(name: str, place: str, python: str = "") -> Device:
     """A device from the three words that a user writes.
 
@@ -74,7 +79,7 @@ def make_device(name: str, place: str, python: str = "") -> Device:
 
     Raises: AceError(USAGE) if a word is not one.
     """
-    if not _NAME.fullmatch(name) or name in _TAKEN:
+    if not is_device_name(name):
         raise AceError.of(
             ErrorCode.USAGE,
             f"'{name}' cannot be the name of a device",

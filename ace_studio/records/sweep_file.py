@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ace_studio.records.devices import is_device_name
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.input_words import rows_of
 from ace_studio.records.recipes.fault import Fault, nearest_hint, path_text
@@ -270,6 +271,8 @@ def _set_threads(document: dict[str, Any], value: AxisValue) -> None:
 
 
 def _set_device(document: dict[str, Any], value: AxisValue) -> None:
+    if is_device_name(value):
+        return  # one of the user's list: the run is the same, and its artifact is measured there afterwards
     document["measure"] = document.get("measure", {}) | {"device": value}
 
 

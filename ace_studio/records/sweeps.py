@@ -37,7 +37,7 @@ class Axis(StrEnum):
     SHAPE = "shape"
     """Shapes to trace and measure with, as ``x=8x3x32x32``; a list where the model has several inputs."""
     DEVICE = "device"
-    """``cpu``, ``cuda`` or ``auto``."""
+    """``cpu``, ``cuda`` or ``auto``; or the name of a device of the user's list, which measures the artifact."""
 
 
 AxisValue = str | int | float | dict[str, object] | list[object]

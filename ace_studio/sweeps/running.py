@@ -20,6 +20,7 @@ from ace_studio import __version__
 from ace_studio.jobs.cores import workers_here
 from ace_studio.records.bundle import Bundle, bundle_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.messages import Phase
 from ace_studio.records.results import RESULT_NAME, decode_result
 from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
 from ace_studio.records.sweeps import (
@@ -38,9 +39,10 @@ from ace_studio.records.sweeps import (
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster
 from ace_studio.sweeps.mlflow_log import MlflowLog
+from ace_studio.sweeps.on_devices import SweepDevices, device_of
 from ace_studio.sweeps.slurm import slurm_cluster, slurm_workers
 from ace_studio.sweeps.tables import write_tables
-from ace_studio.sweeps.work import Task, TaskAnswer
+from ace_studio.sweeps.work import Task, TaskAnswer, timing_lock
 
 JOBS_FOLDER = "jobs"
 _ROW_NAME = "row.json"
@@ -104,6 +106,9 @@ class _Running:
         self._workers = 1
         self._host = platform.node()
         self._history = History.open_default()
+        self._devices = SweepDevices(list(self._rows.values()), self._history, locks=(str(timing_lock()),))
+        self._unmeasured: dict[str, SweepRow] = {}
+        """Rows of an earlier call whose run is done, and was not measured on their device."""
         self.is_cancelled = False
 
     def prepare(self) -> None:
@@ -113,7 +118,15 @@ class _Running:
         for job in self._jobs.values():
             bundle, sources = bundle_of(job.recipe, Path(job.folder), job.files, digest=digest)
             self._bundles[job.job] = bundle, sources
-            self._rows[job.job] = self._kept(job.job, bundle.key) or replace(self._rows[job.job], key=bundle.key)
+            waiting = replace(self._rows[job.job], key=bundle.key)
+            kept = self._kept(job.job, bundle.key)
+            self._rows[job.job] = waiting if kept is None else kept
+            if kept is None or not device_of(kept):
+                continue
+            if self._devices.is_known(kept, self._out / kept.folder):
+                self._rows[job.job] = self._on_device(kept)
+            else:
+                self._rows[job.job], self._unmeasured[job.job] = waiting, kept
 
     def _kept(self, job: str, key: str) -> SweepRow | None:
         """The row of a job that an earlier call finished, if its recipe and files are the same."""
@@ -131,11 +144,16 @@ class _Running:
     @property
     def _waiting(self) -> list[str]:
         """The jobs without an end, one of those that are the same run."""
-        waiting = {row.key: job for job, row in reversed(self._rows.items()) if row.status is RowStatus.WAITING}
+        rows = [(job, row) for job, row in self._rows.items() if job not in self._unmeasured]
+        waiting = {row.key: job for job, row in reversed(rows) if row.status is RowStatus.WAITING}
         return list(reversed(waiting.values()))
 
     def run(self) -> None:
         """Give the waiting jobs to a cluster, and take what comes until there are none."""
+        for job, kept in list(self._unmeasured.items()):
+            self._rows[job] = self._on_device(kept)
+            del self._unmeasured[job]
+            self._tell(self._rows[job])
         if not self._waiting:
             return
         options = self._options
@@ -152,6 +170,7 @@ class _Running:
             try:
                 self._follow(connection)
             except KeyboardInterrupt:
+                self.is_cancelled = True
                 for job, packed in connection.finished():
                     self._take_row(self._row(job, packed, None))
                 connection.cancel()
@@ -243,14 +262,27 @@ class _Running:
         return replace(self._rows[job], status=RowStatus.FAILED, error=problem)
 
     def _take_row(self, row: SweepRow) -> None:
-        for job, other in self._rows.items():
-            if job == row.job or (other.key == row.key and other.status is RowStatus.WAITING):
-                self._rows[job] = replace(row, job=job, axes=other.axes, recipe=other.recipe)
+        """Take the row of a run, for all jobs that are this run; devices measure it for those that name one."""
         if row.status is RowStatus.DONE:
             write_atomically(self._out / row.folder / _ROW_NAME, msgspec.json.encode(row))
+        for job, other in list(self._rows.items()):
+            if job == row.job or (other.key == row.key and other.status is RowStatus.WAITING):
+                self._rows[job] = self._on_device(replace(row, job=job, axes=other.axes, recipe=other.recipe))
+                self._tell(self._rows[job])
         if time.monotonic() - self._written_s > _WRITE_S:
             self._write()
-        self._tell(row)
+
+    def _on_device(self, row: SweepRow) -> SweepRow:
+        """The row with the figures of the device that it names, which measures now if it has not yet."""
+        if row.status is not RowStatus.DONE or not device_of(row):
+            return row
+        if self.is_cancelled:
+            return self._rows[row.job]  # its run is kept; the next call measures it
+
+        def tell(detail: str) -> None:
+            self._options.on_event(JobAdvanced(job=row.job, phase=str(Phase.MEASURE), detail=detail))
+
+        return self._devices.measured(row, self._out / row.folder, tell=tell)
 
     def _tell(self, row: SweepRow | None, kept: tuple[SweepRow, ...] = ()) -> None:
         left = sum(one.status is RowStatus.WAITING for one in self._rows.values())

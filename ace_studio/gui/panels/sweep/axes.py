@@ -23,7 +23,7 @@ _HINTS = {
     Axis.TARGET: ("auto", tr("Targets, auto, or lists of targets in brackets")),
     Axis.THREADS: ("1, 2, all", tr("Numbers of threads to measure with")),
     Axis.SHAPE: ("x=1x3x32x32, x=8x3x32x32", tr("Shapes to trace and measure with; a list for several inputs")),
-    Axis.DEVICE: ("cpu, cuda", tr("Devices to measure on")),
+    Axis.DEVICE: ("cpu, cuda", tr("Where a run computes; or names of your devices, which measure its artifact")),
 }
 
 
