@@ -16,9 +16,11 @@ from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.records.devices import Device, DeviceCheck, DeviceKind, make_device
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.session.device_figures import keep_figures, run_in
+from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.devices import DeviceList
+from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history import History
+from ace_studio.session.kept.trust import TrustStore
 
 devices_app = typer.Typer(help="The devices to measure on: this machine, hosts by ssh, phones by adb.")
 app.add_typer(devices_app, name="devices")
@@ -73,6 +75,10 @@ def measure(
         int | None,
         typer.Option("--run", help="Index in `runs` of result.json, from 0; else all that have an artifact."),
     ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Open artifacts of torch, which hold code, though no run of yours wrote them."),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> int:
     """Measure the artifacts of a finished run on a device."""
@@ -101,7 +107,9 @@ def measure(
             console.show_progress(progress)
 
     with console.progress():
-        measured = measure_on(found, result, folder, indices=indices, tell=tell)
+        store = TrustStore(UserFolders.of_user().trust)
+        is_trusted = (lambda _sha256: True) if trust else trust_in(folder, history, store)
+        measured = measure_on(found, result, folder, indices=indices, is_trusted=is_trusted, tell=tell)
     problems = [problem for _, problem in sorted(measured.problems.items())]
     if measured.figures:
         result = keep_figures(folder, result, measured.figures, history)

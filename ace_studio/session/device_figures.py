@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ace_studio.records.results import (
 from ace_studio.records.results.on_devices import is_same_run, with_figures, with_section
 from ace_studio.records.safe_file import read_plain, write_atomically
 from ace_studio.session.kept.history import History
+from ace_studio.session.kept.trust import TrustStore
 
 
 def run_in(folder: Path, expected: Result | None = None) -> Result:
@@ -49,6 +50,14 @@ def run_in(folder: Path, expected: Result | None = None) -> Result:
             where=str(folder),
         )
     return found
+
+
+def trust_in(folder: Path, history: History, store: TrustStore) -> Callable[[str], bool]:
+    """Whether an artifact that holds code may be opened, by its SHA-256.
+
+    It may if a run of this user wrote it, which the history says and no file in the folder, or if the user trusts it.
+    """
+    return lambda sha256: store.is_trusted(sha256) or history.has_artifact(folder.absolute(), sha256)
 
 
 def keep_figures(folder: Path, measured: Result, figures: Mapping[int, DeviceFigure], history: History) -> Result:

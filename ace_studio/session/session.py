@@ -96,7 +96,7 @@ class Session:
         self.view = ViewVerbs(state)
         self.sweep = SweepVerbs(state, self.history, self._trust, self.settings, sweeps)
         self.files.open_sweep = self.sweep.open_file
-        self.devices = DeviceVerbs(state, DeviceList(folders.devices), History(folders.history))
+        self.devices = DeviceVerbs(state, DeviceList(folders.devices), History(folders.history), self._trust)
 
     @property
     def document(self) -> Document:

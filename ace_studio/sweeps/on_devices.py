@@ -14,9 +14,11 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.results import Result
 from ace_studio.records.results.on_devices import figure_on, speedup_on
 from ace_studio.records.sweeps import Axis, RowStatus, SweepRow
-from ace_studio.session.device_figures import keep_figures, run_in
+from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.devices import DeviceList
+from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history import History
+from ace_studio.session.kept.trust import TrustStore
 
 _CLOCKS = (
     "latency_ms", "latency_p10_ms", "latency_p90_ms", "baseline_ms", "speedup", "speedup_low", "speedup_high",
@@ -34,14 +36,15 @@ def device_of(row: SweepRow) -> str:
 class SweepDevices:
     """The devices of one sweep. Jobs that differ in the device only are one run, measured on each of them."""
 
-    def __init__(self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...]) -> None:
-        """``locks``: locked while a device of this machine measures.
+    def __init__(self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool) -> None:
+        """``locks``: locked while a device of this machine measures. ``trust``: whether all artifacts may be opened.
 
         Raises: AceError(NOT_FOUND) for a device that is not in the list.
         """
         kept = DeviceList.of_user()
         self._devices: dict[str, Device] = {name: kept.get(name) for row in rows if (name := device_of(row))}
-        self._history, self._locks = history, locks
+        self._history, self._locks, self._trusts_all = history, locks, trust
+        self._store = TrustStore(UserFolders.of_user().trust)
 
     def is_known(self, row: SweepRow, folder: Path) -> bool:
         """Whether the run of a row was measured on its device already."""
@@ -77,7 +80,16 @@ class SweepDevices:
         def told(event: dict[str, Any]) -> None:
             tell(f"on {name}: {event.get('why') or event['detail']}")
 
-        measured = measure_on(self._devices[name], result, folder, indices=indices, tell=told, locks=self._locks)
+        known = trust_in(folder, self._history, self._store)
+        measured = measure_on(
+            self._devices[name],
+            result,
+            folder,
+            indices=indices,
+            is_trusted=lambda sha256: self._trusts_all or known(sha256),
+            tell=told,
+            locks=self._locks,
+        )
         if chosen in measured.problems:
             raise AceError(measured.problems[chosen])
         return keep_figures(folder, result, measured.figures, self._history)

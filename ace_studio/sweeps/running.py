@@ -106,7 +106,8 @@ class _Running:
         self._workers = 1
         self._host = platform.node()
         self._history = History.open_default()
-        self._devices = SweepDevices(list(self._rows.values()), self._history, locks=(str(timing_lock()),))
+        locks = (str(timing_lock()),)
+        self._devices = SweepDevices(list(self._rows.values()), self._history, locks=locks, trust=options.trust)
         self._unmeasured: dict[str, SweepRow] = {}
         """Rows of an earlier call whose run is done, and was not measured on their device."""
         self.is_cancelled = False

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import REPORT_NAME, RESULT_NAME, encode_result
-from ace_studio.session.device_figures import keep_figures, run_in
+from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.history import History
+from ace_studio.session.kept.trust import TrustStore
 from tests.jobs.devices.runs import result_of, run_of
 from tests.records.results.test_on_devices import figure
 
@@ -53,3 +54,16 @@ def test_a_folder_without_a_result_says_so(tmp_path):
     with pytest.raises(AceError) as caught:
         run_in(tmp_path)
     assert caught.value.problem.code is ErrorCode.BAD_FILE
+
+
+def test_code_is_trusted_that_a_run_of_the_history_wrote_or_the_user_trusts(tmp_path, history):
+    out, store = tmp_path / "out", TrustStore(tmp_path / "trusted.json")
+    made = result_of(run_of("aoti", artifact="a.pt2", artifact_sha256="a" * 64))
+    is_trusted = trust_in(out, history, store)
+    out.mkdir()
+    (out / RESULT_NAME).write_bytes(encode_result(made))  # a folder that somebody made says so itself
+    assert not is_trusted("a" * 64)
+    history.add(made, recipe_toml="", title="m", output=str(out))
+    assert is_trusted("a" * 64) and not is_trusted("b" * 64) and not is_trusted("")
+    store.trust("/b.pt2", "b" * 64)
+    assert is_trusted("b" * 64) and not trust_in(tmp_path / "other", history, store)("a" * 64)

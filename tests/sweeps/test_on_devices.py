@@ -26,7 +26,7 @@ def measured(monkeypatch, tmp_path):
     """Plays the devices; returns what was measured."""
     asked = []
 
-    def answer(device, result, folder, *, indices, tell, locks):
+    def answer(device, result, folder, *, indices, is_trusted, tell, locks):
         asked.append((device.name, indices))
         tell({"kind": "progress", "detail": "round 1 of 2", "fraction": None})
         assert locks

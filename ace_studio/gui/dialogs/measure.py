@@ -15,8 +15,8 @@ from ace_studio.records.devices import Device
 from ace_studio.records.errors import Problem
 from ace_studio.records.results import Result
 from ace_studio.records.results.on_devices import figure_on, figure_words, state_words
-from ace_studio.session.kept.history import History
 from ace_studio.session.session import Session
+from ace_studio.session.verbs.devices import DeviceVerbs
 
 
 class MeasureDialog(QDialog):
@@ -43,7 +43,7 @@ class MeasureDialog(QDialog):
         self._show_step(tr("Connecting …"), None)
         document = session.document
         assert document.result is not None
-        errand = Errand(device, document.result, Path(document.output), session.devices.history)
+        errand = Errand(device, document.result, Path(document.output), session.devices)
         self.measuring.begin(errand.run)
 
     def _tell(self, event: dict[str, Any]) -> None:
@@ -89,16 +89,20 @@ class MeasureDialog(QDialog):
 class Errand:
     """What is measured, and where the figures go."""
 
-    def __init__(self, device: Device, result: Result, folder: Path, history: History) -> None:
-        self._device, self._result, self._folder, self._history = device, result, folder, history
+    def __init__(self, device: Device, result: Result, folder: Path, devices: DeviceVerbs) -> None:
+        self._device, self._result, self._folder = device, result, folder
+        self._history, self._trust = devices.history, devices.trust
 
     def run(self, tell: Tell, started: Started) -> tuple[Result, tuple[Problem, ...]]:
         """Measure, and store the figures. Raises: AceError."""
         from ace_studio.jobs.devices.measuring import measure_on  # noqa: PLC0415 - loaded when it is needed
-        from ace_studio.session.device_figures import keep_figures, run_in  # noqa: PLC0415
+        from ace_studio.session.device_figures import keep_figures, run_in, trust_in  # noqa: PLC0415
 
         run_in(self._folder, self._result)  # before anything is sent: its artifacts may be gone
-        measured = measure_on(self._device, self._result, self._folder, tell=tell, started=started)
+        is_trusted = trust_in(self._folder, self._history, self._trust)
+        measured = measure_on(
+            self._device, self._result, self._folder, is_trusted=is_trusted, tell=tell, started=started
+        )
         result = self._result
         if measured.figures:
             result = keep_figures(self._folder, self._result, measured.figures, self._history)

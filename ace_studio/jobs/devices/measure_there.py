@@ -113,9 +113,12 @@ def lock_file(path: str) -> int:
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
     for more in (0, os.O_CREAT | os.O_EXCL, 0):
         try:
-            return os.open(path, flags | more, 0o644)
+            descriptor = os.open(path, flags | more, 0o644)
         except (FileNotFoundError, FileExistsError):
             continue
+        if more and hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o644)  # whatever the umask is: every user of the machine takes turns
+        return descriptor
     return os.open(path, flags)
 
 

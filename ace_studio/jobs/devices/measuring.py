@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def measure_on(
     folder: Path,
     *,
     indices: tuple[int, ...] = (),
+    is_trusted: Callable[[str], bool] = lambda _sha256: False,
     tell: Told = lambda _event: None,
     started: Started = lambda _process: None,
     locks: tuple[str, ...] = (),
@@ -44,13 +46,14 @@ def measure_on(
         result: The run's result; its ``folder`` is not looked at.
         folder: The run's output folder, which holds the artifacts.
         indices: Which of its runs; all that have an artifact if none is named.
+        is_trusted: Whether an artifact that holds code may be opened, by its SHA-256.
         tell: Gets progress and waiting, as `measure_there` says them.
         started: Gets the process, so that it can be ended from another thread.
         locks: More files to lock there meanwhile; only for this machine.
 
     Raises: AceError if there is nothing to measure, or the device cannot be used.
     """
-    order = make_order(result, folder, indices)
+    order = make_order(result, folder, indices, is_trusted=is_trusted)
     measured = Measured(figures={}, problems=dict(order.problems))
     if not order.artifacts:
         return measured

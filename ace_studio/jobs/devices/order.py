@@ -8,11 +8,12 @@ import math
 import random
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.file import parse_recipe
@@ -21,9 +22,12 @@ from ace_studio.records.run_artifact import artifact_files, run_artifact
 from ace_studio.records.safe_file import file_sha256, read_plain
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding, TensorSpec, Values, ValueSource, is_file_value, read_values
+from ace_studio.records.untrusted import untrusted_problem
 
 RUNTIMES = ("eager", "inductor", "aoti", "onnxruntime", "openvino", "executorch")
 """What ``measure_there.py`` can open."""
+HOLDS_CODE = frozenset({"eager", "inductor", "aoti"})
+"""Their artifacts are programs of torch: opening one may run code that it brings."""
 _CODES = {
     "float64": "d", "float32": "f", "float16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b",
     "uint8": "B", "bool": "?", "uint16": "H", "uint32": "I",
@@ -89,8 +93,16 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Index of a run -> why it cannot be measured elsewhere."""
 
 
-def make_order(result: Result, folder: Path, indices: Sequence[int] = ()) -> Order:
+def make_order(
+    result: Result,
+    folder: Path,
+    indices: Sequence[int] = (),
+    *,
+    is_trusted: Callable[[str], bool] = lambda _sha256: False,
+) -> Order:
     """What to send for some runs of a result, or for all that have an artifact.
+
+    ``is_trusted`` says by its SHA-256 whether an artifact that holds code may be opened; others are not asked about.
 
     Raises: AceError(NOT_FOUND) if no run has one; UNSUPPORTED for an input of a type that cannot be made up.
     """
@@ -106,7 +118,11 @@ def make_order(result: Result, folder: Path, indices: Sequence[int] = ()) -> Ord
     artifacts, problems = [], {}
     for index in chosen:
         try:
-            artifacts.append(_artifact(result, index, folder))
+            artifact = _artifact(result, index, folder)
+            first = artifact.files[0]
+            if artifact.runtime in HOLDS_CODE and not is_trusted(first.sha256):
+                raise AceError(_untrusted(first))
+            artifacts.append(artifact)
         except AceError as error:
             problems[index] = error.problem
     threads = result.environment.get("threads")
@@ -134,6 +150,11 @@ def _artifact(result: Result, index: int, folder: Path) -> SentArtifact:
         files=tuple(SentFile(name=names[path], sha256=file_sha256(path), path=str(path.resolve())) for path in files),
         wanted={name: f"{name}=={version.partition('+')[0]}" for name, version in versions.items()},
     )
+
+
+def _untrusted(file: SentFile) -> Problem:
+    remedy = "Measure the folder of a run in your history; if you trust who made this one: ace-studio measure … --trust"
+    return replace(untrusted_problem(Path(file.path), file.sha256, "what it brings, on the device"), remedy=remedy)
 
 
 def _check_movable(result: Result, run: TargetRun, artifact: Path) -> None:

@@ -209,6 +209,8 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int | None = None
     artifact: str | None = None
     """Path of the saved artifact, relative to the result's folder."""
+    artifact_sha256: str = ""
+    """Of its file, as it was written; empty for a folder."""
     verified: bool = False
     """Reloaded in a fresh process and compared, an unseen size included."""
     ops: tuple[OpReport, ...] = ()

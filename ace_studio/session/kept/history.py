@@ -294,6 +294,16 @@ class History:
                         content = msgspec.json.encode(result)
                         database.execute("UPDATE run SET result_json = ? WHERE id = ?", (content, run_id))
 
+    def has_artifact(self, output: Path, sha256: str) -> bool:
+        """Whether a run of this user wrote an artifact with this content into a folder. Raises: as `list`."""
+        with self._open() as database:
+            rows = database.execute("SELECT result_json FROM run WHERE output = ?", (str(output),)).fetchall()
+        for (stored,) in rows:
+            with suppress(msgspec.DecodeError, TypeError):
+                if any(sha256 and run.artifact_sha256 == sha256 for run in decode_result(stored).runs):
+                    return True
+        return False
+
     def _set(self, run_id: int, column: str, text: str) -> None:
         with self._open() as database:
             cursor = database.execute(f"UPDATE run SET {column} = ? WHERE id = ?", (text, run_id))

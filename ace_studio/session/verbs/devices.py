@@ -7,17 +7,19 @@ from ace_studio.records.results import Result
 from ace_studio.records.results.on_devices import is_same_run
 from ace_studio.session.kept.devices import DeviceList
 from ace_studio.session.kept.history import History
+from ace_studio.session.kept.trust import TrustStore
 from ace_studio.session.state import SessionState
 
 
 class DeviceVerbs:
     """The user's list, which the command line shares. Measuring takes long, and is done in a thread of the window."""
 
-    def __init__(self, state: SessionState, devices: DeviceList, history: History) -> None:
+    def __init__(self, state: SessionState, devices: DeviceList, history: History, trust: TrustStore) -> None:
         self._state = state
         self._devices = devices
         self.history = history
         """For the thread that measures: it may wait for a program that holds the history."""
+        self.trust = trust
 
     def all(self) -> tuple[Device, ...]:
         """The devices now. What is wrong with the list becomes a problem of the document."""

@@ -47,7 +47,7 @@ def measured(desk) -> MeasureDialog:
     return dialog
 
 
-def two_figures(device, result, folder, *, tell, started):
+def two_figures(device, result, folder, *, is_trusted, tell, started):
     tell({"kind": "waiting", "why": "another measurement runs on box"})
     tell({"kind": "progress", "detail": "round 1 of 2", "fraction": 0.5})
     figures = {at: figure(4.0 / (at + 1), "here") for at in range(2)}
@@ -74,7 +74,7 @@ def test_the_figures_come_into_the_table_the_chart_and_the_folder(desk, out, ans
 def test_cancel_ends_it_and_nothing_is_stored(desk, out, answer):
     begun, ended = threading.Event(), threading.Event()
 
-    def endless(device, result, folder, *, tell, started):
+    def endless(device, result, folder, *, is_trusted, tell, started):
         try:
             while True:
                 tell({"kind": "progress", "detail": "round 1 of 2", "fraction": None})
@@ -91,7 +91,7 @@ def test_cancel_ends_it_and_nothing_is_stored(desk, out, answer):
 
 
 def test_what_went_wrong_is_said(desk, out, answer):
-    def refuse(device, result, folder, *, tell, started):
+    def refuse(device, result, folder, *, is_trusted, tell, started):
         raise AceError(LOST)
 
     answer(refuse)

@@ -90,3 +90,15 @@ def test_a_type_that_cannot_be_made_up_is_named():
 def test_numbers_are_repeated_until_there_are_enough(dtype, size):
     assert len(numbers_as_bytes([1.0, 0.0, 3.0], dtype, 10)) == 10 * size
     assert numbers_as_bytes([1.0], dtype, 0) == b""
+
+
+@pytest.mark.parametrize("target", ["eager", "inductor", "aoti"])
+def test_an_artifact_that_holds_code_is_asked_about_and_data_is_not(folder, target):
+    result = result_of(run_of(target, artifact="artifacts/model.onnx"), run_of(artifact="artifacts/model.onnx"))
+    refused = make_order(result, folder)
+    assert refused.problems[0].code is ErrorCode.UNTRUSTED and refused.problems[0].exit_code == 5
+    assert [one.index for one in refused.artifacts] == [1] and "--trust" in refused.problems[0].remedy
+    asked = []
+    allowed = make_order(result, folder, is_trusted=lambda sha256: not asked.append(sha256))
+    assert [one.index for one in allowed.artifacts] == [0, 1]
+    assert asked == [allowed.artifacts[0].files[0].sha256] and refused.problems[0].details == f"sha256:{asked[0]}"

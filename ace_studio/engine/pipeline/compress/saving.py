@@ -25,6 +25,7 @@ from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import INPUTS_NAME, OpReport, OpSupport, SupportStatus
+from ace_studio.records.safe_file import file_sha256
 
 Proof = Future[int | None]
 """Bytes that the verifying process needed; raises what `export.verify_artifact` raises."""
@@ -85,7 +86,11 @@ def _save_and_begin_proof(job: CompressionJob, candidate: Candidate, pool: Execu
 def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> Proof:
     assert candidate.lowered is not None
     path = _saved(candidate.lowered, job.folder_of(candidate))
-    candidate.note(artifact=path.relative_to(job.output).as_posix(), size_bytes=export.artifact_bytes(path))
+    candidate.note(
+        artifact=path.relative_to(job.output).as_posix(),
+        artifact_sha256=file_sha256(path) if path.is_file() else "",
+        size_bytes=export.artifact_bytes(path),
+    )
     # Of their own: the proof writes them to a file in another thread, while a forward may write into its inputs here.
     chosen = [one.copied() for one in (*job.captured.examples[:3], *job.captured.unseen[:2])]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
