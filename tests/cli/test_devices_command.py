@@ -18,6 +18,11 @@ from tests.records.results.test_on_devices import figure
 LOST = Problem(code=ErrorCode.NOT_INSTALLED, what="openvino is not installed on box", remedy="pip install openvino")
 
 
+@pytest.fixture(autouse=True)
+def own_list(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
 @pytest.fixture
 def out(tmp_path):
     folder = tmp_path / "out"

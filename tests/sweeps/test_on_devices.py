@@ -35,10 +35,9 @@ def measured(monkeypatch, tmp_path):
         ms = {"box": 7.0, "pi": 30.0}[device.name]
         return Measured(figures={indices[0]: figure(ms, device.name, machine=f"{device.name}-1")}, problems={})
 
-    devices = DeviceList.of_user()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("box", "pi", "broken"):
-        if name not in [one.name for one in devices.read()[0]]:
-            devices.add(make_device(name, f"user@{name}"))
+        DeviceList.of_user().add(make_device(name, f"user@{name}"))
     monkeypatch.setattr(on_devices, "measure_on", answer)
     monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log.txt"))
     return asked

@@ -143,3 +143,31 @@ def test_the_figures_can_be_written(run, tmp_path):
     figure = measure_on(THIS_MACHINE, run, tmp_path / "out", indices=(1,)).figures[1]
     assert json.loads(json.dumps(figure.latency_ms.p50)) > 0 and Path(str(run.runs[1].artifact)).name == "model.onnx"
     assert len(figure.sha256) == 64
+
+
+@needs_ssh
+def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_path):
+    import fcntl
+    import tempfile
+    import time
+
+    from ace_studio.jobs.devices import measure_there
+
+    recipe = 'format = 1\n[model]\nsource = "m.py"\n[measure]\nrounds = 10000000\n'  # it would go on for 20 s
+    process = []
+
+    def tell(event):
+        if event["detail"].startswith("round"):
+            process[-1].kill()
+
+    with pytest.raises(AceError):
+        measure_on(BOX, replace(run, recipe=recipe), tmp_path / "out", tell=tell, started=process.append)
+    lock, until = measure_there.lock_file(f"{tempfile.gettempdir()}/{measure_there.LOCK_NAME}"), time.monotonic() + 10
+    while time.monotonic() < until:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            time.sleep(0.02)
+    else:
+        pytest.fail("it still measures")

@@ -12,6 +12,7 @@ from torch import nn
 
 from ace_studio.engine import export
 from ace_studio.engine.capture import capture_model
+from ace_studio.engine.examples.stored_calls import read_tensors
 from ace_studio.engine.flow import BoundOp, BoundPlan, Example, LoadedModel
 from ace_studio.engine.pipeline.compress import saving
 from ace_studio.engine.pipeline.compress.job import CompressionJob, JobState
@@ -24,7 +25,8 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import Baseline, OpSupport, RunStatus, SupportStatus
+from ace_studio.records.results import INPUTS_NAME, Baseline, OpSupport, RunStatus, SupportStatus
+from ace_studio.records.safe_file import file_sha256
 
 PLANS = (Plan(default=Precision.FP32), Plan(default=Precision.BF16))
 
@@ -136,3 +138,12 @@ def test_a_refused_precision_is_said_once_also_where_the_runtime_repeats_it(word
 def test_an_op_that_calls_pytorch_says_so():
     support = {"linear": OpSupport(id="linear", op="linear", status=SupportStatus.FALLBACK, instead="calls ATen")}
     assert report([ran()], support=support).reason == "it ran; calls ATen"
+
+
+def test_the_measured_call_and_the_hash_of_each_artifact_are_kept_for_other_devices(job, monkeypatch):
+    monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: 1)
+    export_all(job)
+    ((stored,),) = read_tensors(job.output / INPUTS_NAME, 1)
+    assert torch.equal(stored, job.captured.examples[0].tensors()[0])
+    for one in job.state.candidates:
+        assert one.run.artifact_sha256 == file_sha256(job.output / one.run.artifact)
