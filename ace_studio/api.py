@@ -122,6 +122,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     group_size: int = 32,
     improve: Sequence[str] = (),
     improve_by_search: bool = True,
+    improve_max_seconds: float = 120.0,
     threads: int | str = 1,
     rounds: int = 30,
     device: str = "auto",
@@ -171,8 +172,9 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         rest: Precision of ops that a target cannot run as planned: ``fp32``, ``bf16`` or ``fp16``.
         group_size: Weights that share a scale where only weights are quantized; 0: a whole channel.
         improve: What to try beyond plain quantization, in order: ``equalize``, ``smoothquant``, ``bias-correction``,
-            ``compensate``, ``gptq``, ``awq``; each is kept only if it helps.
+            ``compensate``, ``gptq``, ``awq``, ``learned-rounding``; each is kept only if it helps.
         improve_by_search: Whether a search for a goal tries these by itself before it keeps ops high.
+        improve_max_seconds: The most time that ``learned-rounding`` takes to learn, per plan.
         threads: Threads for every target and the baseline, or ``"all"``.
         rounds: Interleaved measuring rounds.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -200,7 +202,11 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
                 "observer": observer,
                 "percentile": float(percentile),
             },
-            "improve": {"methods": list(improve) or None, "by_search": improve_by_search},
+            "improve": {
+                "methods": list(improve) or None,
+                "by_search": improve_by_search,
+                "max_seconds": float(improve_max_seconds),
+            },
             "evaluate": {
                 "function": "evaluate" if evaluate is not None and metric else None,  # refused: one of them is enough
                 "higher_is_better": higher_is_better,

@@ -19,6 +19,7 @@ from ace_studio.engine.improve.compensate import compensate, correct_biases
 from ace_studio.engine.improve.equalize import equalize
 from ace_studio.engine.improve.gptq import gptq
 from ace_studio.engine.improve.job import HIGH, ImproveJob
+from ace_studio.engine.improve.learned_rounding import learn_rounding
 from ace_studio.engine.improve.smoothquant import smoothquant
 from ace_studio.engine.improve.weights import NoChange, WeightChange, changed_ops, with_changed_weights
 from ace_studio.engine.progress import Reporter
@@ -39,9 +40,12 @@ METHODS: dict[ImproveMethod, Callable[[ImproveJob, list[WeightChange]], WeightCh
     ImproveMethod.COMPENSATE: compensate,
     ImproveMethod.GPTQ: gptq,
     ImproveMethod.AWQ: awq,
+    ImproveMethod.LEARNED_ROUNDING: learn_rounding,
 }
 """Each takes the job and the changes that were kept so far."""
-ROUNDING = frozenset({ImproveMethod.BIAS_CORRECTION, ImproveMethod.COMPENSATE, ImproveMethod.GPTQ})
+ROUNDING = frozenset(
+    {ImproveMethod.BIAS_CORRECTION, ImproveMethod.COMPENSATE, ImproveMethod.GPTQ, ImproveMethod.LEARNED_ROUNDING}
+)
 """Methods that change the float model. They come last: scaling after them would move weights off their grids."""
 
 
@@ -62,6 +66,7 @@ def improve(
     ranges: RangeChoice,
     reporter: Reporter,
     style: Int8Style = READS,
+    max_seconds: float = 120.0,
 ) -> Improved:
     """Try the methods one after the other, each on top of what was kept before, and keep what helps.
 
@@ -74,13 +79,14 @@ def improve(
         ranges: How activation ranges follow from values.
         reporter: Gets every method as a phase.
         style: What the targets round around ops at int8-static.
+        max_seconds: The most time that learned rounding takes to learn.
     """
     precision = str(plan.plan.default)
     problem = _problem(plan, examples)
     if problem:
         return Improved(reports=tuple(_not_applied(method, precision, problem) for method in methods))
     work, held = split_examples(examples[:MOST_EXAMPLES])
-    job = ImproveJob(captured, plan, work, ranges, reporter, style)
+    job = ImproveJob(captured, plan, work, ranges, reporter, style, max_seconds)
     changes: list[WeightChange] = []
     reports: list[Improvement] = []
     with torch.no_grad():

@@ -66,7 +66,7 @@ def _corrected(job: ImproveJob, changes: list[WeightChange], method: ImproveMeth
         done += 1
         return fit.correct(step, rounded)
 
-    simulator.lockstep(job.plan, job.work, correct)
+    job.lockstep(changes, simulator, correct)
     return editor.change(method, is_exact=False)
 
 

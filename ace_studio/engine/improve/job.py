@@ -13,7 +13,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.quantize.simulate import READS, Int8Style, Simulator, float_graph
+from ace_studio.engine.quantize.simulate import READS, Correct, Int8Style, Simulator, float_graph
 from ace_studio.engine.quantize.visit import visit_values
 from ace_studio.records.recipes.plan import FLOATS, Precision
 
@@ -34,6 +34,8 @@ class ImproveJob:
     reporter: Reporter
     style: Int8Style = READS
     """What the targets round around ops at int8-static."""
+    max_seconds: float = 120.0
+    """The most time for learning."""
 
     def simulator(self, changes: Sequence[WeightChange]) -> Simulator:
         """The simulated model with these changes, its ranges found on the examples to work with."""
@@ -43,6 +45,12 @@ class ImproveJob:
         grid = self.plan.plan.activations
         ranges = observe_ranges(graph.graph_module, self.work, choice=self.ranges, grid_of=lambda _: grid)
         return Simulator(graph, ranges=ranges, style=self.style)
+
+    def lockstep(self, changes: Sequence[WeightChange], simulator: Simulator, correct: Correct) -> None:
+        """`Simulator.lockstep` on the examples to work with, beside the float model as exact changes leave it."""
+        exact = [change for change in changes if change.is_exact]
+        reference = float_graph(with_changed_weights(self.captured, exact))
+        simulator.lockstep(self.plan, self.work, correct, reference=reference)
 
     def visit_inputs(
         self, changes: Sequence[WeightChange], names: Collection[str], visit: Callable[[str, Tensor], None]

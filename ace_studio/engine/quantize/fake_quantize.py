@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -61,16 +63,48 @@ def round_weight(weight: Tensor, axes: WeightAxes, *, precision: Precision, sche
     a matrix, and per channel of anything else.
     fp8: a scale per output channel. Shapes: weight as stored -> the same.
     """
-    if precision in _WEIGHT_BITS:
-        return _round_groups(weight, axes, bits=_WEIGHT_BITS[precision], group_size=scheme.group_size)
-    others = [dim for dim in range(weight.dim()) if dim != axes.output]
     if precision is Precision.FP8:
+        others = [dim for dim in range(weight.dim()) if dim != axes.output]
         return _fp8_round_trip(weight, weight.abs().amax(others, keepdim=True))
-    bound = weight.abs().float()
-    is_per_channel = scheme.weights is WeightGranularity.PER_CHANNEL
-    bound = bound.amax(others) if is_per_channel and others else bound.amax()
-    grid = symmetric_grid(bound, bits=int8_weight_bits(), axis=axes.output if is_per_channel else None)
-    return grid.round_trip(weight.float()).to(weight.dtype)
+    groups = weight_groups(weight, axes, precision=precision, scheme=scheme)
+    return groups.restore(groups.grid(groups.rows).round_trip(groups.rows))
+
+
+@dataclass(frozen=True)
+class WeightGroups:
+    """A weight as rows of values that share a scale."""
+
+    rows: Tensor
+    """[groups, size], float32; short last groups are filled up with zeros."""
+    bits: int
+    is_affine: bool
+    restore: Callable[[Tensor], Tensor]
+    """Turns rows like these into a weight like that one."""
+
+    def grid(self, rows: Tensor) -> AffineGrid:
+        """The grid of each row that an op finds for such rows, from their smallest and largest value."""
+        if self.is_affine:
+            return affine_grid(rows.amin(1), rows.amax(1), bits=self.bits, axis=0)
+        return symmetric_grid(rows.abs().amax(1), bits=self.bits, axis=0)
+
+
+def weight_groups(weight: Tensor, axes: WeightAxes, *, precision: Precision, scheme: Scheme) -> WeightGroups:
+    """The values of a weight that share a scale at a precision of integers; see `round_weight`."""
+    moved = weight.float().movedim(axes.output, 0)
+    channels = moved.reshape(moved.shape[0], -1)
+    size = channels.shape[1]
+    if precision in _WEIGHT_BITS:
+        size = scheme.group_size if axes.is_blocked and scheme.group_size else size
+    elif scheme.weights is WeightGranularity.PER_TENSOR:
+        channels, size = channels.reshape(1, -1), channels.numel()
+    rows = torch.nn.functional.pad(channels, (0, -channels.shape[1] % size)).reshape(-1, size)
+
+    def restore(changed: Tensor) -> Tensor:
+        flat = changed.reshape(channels.shape[0], -1)[:, : channels.shape[1]]
+        return flat.reshape(moved.shape).movedim(0, axes.output).to(weight.dtype)
+
+    bits = _WEIGHT_BITS.get(precision) or int8_weight_bits()
+    return WeightGroups(rows, bits, precision is Precision.INT4_WEIGHT, restore)
 
 
 def round_rows(picked: Tensor) -> Tensor:
@@ -80,22 +114,6 @@ def round_rows(picked: Tensor) -> Tensor:
     """
     rows = picked.float().reshape(-1, picked.shape[-1])
     return symmetric_grid(rows.abs().amax(1), axis=0).round_trip(rows).reshape(picked.shape).to(picked.dtype)
-
-
-def _round_groups(weight: Tensor, axes: WeightAxes, *, bits: int, group_size: int) -> Tensor:
-    """Round each group of neighbours to its own grid; a last, shorter group has one too."""
-    rows = weight.float().movedim(axes.output, 0)
-    shape = rows.shape
-    rows = rows.reshape(shape[0], -1)
-    width = rows.shape[1]
-    size = group_size if axes.is_blocked and group_size else width
-    groups = torch.nn.functional.pad(rows, (0, -width % size)).reshape(-1, size)
-    if bits == 4:
-        grid = affine_grid(groups.amin(1), groups.amax(1), bits=4, axis=0)
-    else:
-        grid = symmetric_grid(groups.abs().amax(1), bits=bits, axis=0)
-    rounded = grid.round_trip(groups).reshape(shape[0], -1)[:, :width]
-    return rounded.reshape(shape).movedim(0, axes.output).to(weight.dtype)
 
 
 def _fp8_round_trip(value: Tensor, largest: Tensor) -> Tensor:

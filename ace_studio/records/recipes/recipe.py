@@ -146,6 +146,8 @@ class ImproveMethod(StrEnum):
     """Weights are rounded one after the other, and the next ones compensate for each error."""
     AWQ = "awq"
     """Weights that multiply large activations are scaled up before rounding."""
+    LEARNED_ROUNDING = "learned-rounding"
+    """Gradients on each op's results find whether weights are rounded up or down, and the ranges of their grids."""
 
 
 class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +156,8 @@ class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):
     methods: tuple[ImproveMethod, ...] = ()
     by_search: bool = True
     """Whether a search for a goal tries methods before it keeps ops at a higher precision; unused with ``methods``."""
+    max_seconds: float = 120.0
+    """The most time that learned rounding takes to learn, per plan."""
 
 
 class ScanChoice(StrEnum):

@@ -186,6 +186,7 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("finetune", "learning_rate", is_good=lambda rate: rate > 0, wanted="above 0"),
     _range_rule("finetune", "held_out", is_good=lambda part: 0 < part < 1, wanted="above 0 and below 1"),
     _range_rule("finetune", "max_seconds", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
+    _range_rule("improve", "max_seconds", is_good=lambda seconds: seconds > 0, wanted="above 0 seconds"),
     _range_rule("limits", "memory_mb", is_good=lambda most: most >= 0, wanted="at least 0 (0 is the default)"),
     _range_rule("limits", "step_s", is_good=lambda most: most >= 0, wanted="at least 0 (0 is the default)"),
     _range_rule("limits", "examples", is_good=lambda most: most >= 1, wanted="at least 1"),

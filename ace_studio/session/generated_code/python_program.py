@@ -294,5 +294,10 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
     for table, keys in _SAME_NAMES.items():
         chosen, usual_table = getattr(recipe, table), getattr(default, table)
         pairs += [(key, getattr(chosen, key), getattr(usual_table, key)) for key in keys]
-    pairs += [("improve", list(recipe.improve.methods), []), ("improve_by_search", recipe.improve.by_search, True)]
+    improve, usual_improve = recipe.improve, default.improve
+    pairs += [
+        ("improve", list(improve.methods), []),
+        ("improve_by_search", improve.by_search, True),
+        ("improve_max_seconds", improve.max_seconds, usual_improve.max_seconds),
+    ]
     return [f"{key}={msgspec.to_builtins(value)!r}" for key, value, usual in pairs if value != usual]

@@ -102,7 +102,16 @@ class Improvements:
         examples = [example.tensors() for example in self.calibration()]
         ranges = ranges_of(self.recipe)
         style = most_rounding(target.int8_style(plan, ranges) for target in targets_of(self.recipe))
-        return improve(captured, bound, methods, examples, ranges=ranges, reporter=self.reporter, style=style)
+        return improve(
+            captured,
+            bound,
+            methods,
+            examples,
+            ranges=ranges,
+            reporter=self.reporter,
+            style=style,
+            max_seconds=self.recipe.improve.max_seconds,
+        )
 
 
 def ranges_of(recipe: Recipe) -> RangeChoice:

@@ -57,7 +57,7 @@ class OpArithmetic:
             return round_rows(target(*args, **kwargs))
         role = op_role(str(target))
         if role is not None:
-            args = self._rounded_product_inputs(node, args, role, how)
+            args = self.product_inputs(node, args, how)
         elif precision is Precision.INT8_STATIC and node in self._sums:
             args = tuple(
                 self._rounded_activation(node.args[index], one, how, in_sum=True) if _is_float(one) else one
@@ -85,7 +85,10 @@ class OpArithmetic:
             return value
         return round_activation(value, precision=Precision.INT8_STATIC, scheme=scheme, known=self.ranges[name])
 
-    def _rounded_product_inputs(self, node: fx.Node, args: tuple[Any, ...], role: OpRole, how: How) -> tuple[Any, ...]:
+    def product_inputs(self, node: fx.Node, args: tuple[Any, ...], how: How) -> tuple[Any, ...]:
+        """The arguments of an op with a role as it computes with them: its factors rounded."""
+        role = op_role(str(node.target))
+        assert role is not None
         precision, scheme = how
         changed = list(args)
         stored = constant_of(self.graph_module, node.args[role.weight])

@@ -28,8 +28,8 @@ class Step:
     how: How
     wide: list[Tensor]
     """Float results."""
-    args: list[tuple[Any, ...]]
-    """What the op reads under the plan."""
+    read: Callable[[], list[tuple[Any, ...]]]
+    """Gives what the op, a product, computes with under the plan: rounded arguments."""
     run: Callable[[], list[Tensor]]
     """Gives its results under the plan, before they are rounded for readers."""
 
@@ -46,8 +46,12 @@ Correct = Callable[[Step], list[Tensor]]
 class LockstepRun(fx.Interpreter):
     """Runs the graph once, in float and under a plan, with all examples at every op before the next op."""
 
-    def __init__(self, arithmetic: OpArithmetic, plan: BoundPlan, correct: Correct) -> None:
+    def __init__(
+        self, arithmetic: OpArithmetic, plan: BoundPlan, correct: Correct, *, reference: fx.GraphModule
+    ) -> None:
         super().__init__(arithmetic.graph_module)
+        self._reference = {node.name: node for node in reference.graph.find_nodes(op="get_attr")}
+        self._stored = fx.Interpreter(reference)
         self._arithmetic, self._correct = arithmetic, correct
         self._ops = PlannedOps(arithmetic, plan)
 
@@ -59,7 +63,8 @@ class LockstepRun(fx.Interpreter):
         """Run one node on all values; the name of the argument is the base class's."""
         if n.op in {"placeholder", "get_attr"}:
             value = super().run_node(n)
-            lot = value if isinstance(value, _Lot) else _Lot([value], [value])
+            wide = self._stored.fetch_attr(str(self._reference[n.name].target)) if n.op == "get_attr" else None
+            lot = value if isinstance(value, _Lot) else _Lot([wide], [value])
             return self._for_readers(n, lot.wide, lot.rounded)
         if n.op == "output":
             return None
@@ -76,8 +81,11 @@ class LockstepRun(fx.Interpreter):
                 return [target(*args, **kwargs) for args, kwargs in rounded_given]
             return [self._arithmetic.run_op(n, args, kwargs, how) for args, kwargs in rounded_given]
 
+        def read() -> list[tuple[Any, ...]]:
+            return [self._arithmetic.product_inputs(n, args, how) for args, _ in rounded_given]
+
         if how[0] is not Precision.FP32 and all(isinstance(one, Tensor) and one.is_floating_point() for one in wide):
-            rounded = self._correct(Step(n, how, wide, [args for args, _ in rounded_given], run))
+            rounded = self._correct(Step(n, how, wide, read, run))
         else:
             rounded = run()
         return self._for_readers(n, wide, rounded)

@@ -74,13 +74,16 @@ class Simulator:
         with torch.no_grad():
             runs.LocalRun(self._arithmetic, wanted, visit, schemes).run(*[leaf.clone() for leaf in example])
 
-    def lockstep(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]], correct: Correct) -> None:
+    def lockstep(
+        self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]], correct: Correct, *, reference: FloatGraph
+    ) -> None:
         """Run examples together, op by op, in float and under the plan; ``correct`` may change what each op gives.
 
-        So many of the examples as fit into memory, one at least. Raises: ValueError as `outputs` does.
+        So many of the examples as fit into memory, one at least. The float values are those of ``reference``: this
+        graph with other weights. Raises: ValueError as `outputs` does.
         """
         with torch.no_grad():
-            run = LockstepRun(self._arithmetic, plan, correct)
+            run = LockstepRun(self._arithmetic, plan, correct, reference=reference.graph_module)
             run.run_examples(fitting_examples(self.graph_module, examples))
 
     def errors(self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> dict[str, runs.OpError]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ace_studio.gui.style.language import tr, translate_fields
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod
+from ace_studio.records.recipes.recipe import FinetuneMethod, ImproveMethod, PruneMethod
 from ace_studio.records.tensors import DimVerdict
 from ace_studio.session.document import Document
 
@@ -98,6 +98,11 @@ def _only_for(wanted: frozenset[Precision], words: str) -> Callable[[Document], 
 def _only_percentile(document: Document) -> str:
     is_one = document.recipe.calibration.observer == "percentile"
     return _only_for(_STATIC, "int8-static")(document) or ("" if is_one else "Only for the observer percentile")
+
+
+def _no_learning(document: Document) -> str:
+    is_on = ImproveMethod.LEARNED_ROUNDING in document.recipe.improve.methods
+    return "" if is_on else "Only for learned rounding"
 
 
 def _no_pruning(document: Document) -> str:
@@ -218,10 +223,13 @@ IMPROVE_FIELDS: tuple[FieldRow, ...] = (
                       ("bias-correction", "correct the mean error of each output"),
                       ("compensate", "correct the size and the mean error of each output"),
                       ("gptq", "round weights one by one and adjust the rest"),
-                      ("awq", "scale the weights that matter before rounding")),
+                      ("awq", "scale the weights that matter before rounding"),
+                      ("learned-rounding", "learn which weights to round up and which down")),
              tip="Each method is kept only if it helps; the results show by how much"),
     FieldRow(table="improve", key="by_search", text="Search may use them", kind=_KIND.FLAG,
              tip="A search for a goal tries these methods, if none is ticked, before it raises the precision of ops"),
+    FieldRow(table="improve", key="max_seconds", text="Time limit", kind=_KIND.NUMBER, low=1.0, high=1e6, decimals=0,
+             suffix=" s", why_grey=_no_learning, tip="The most time that learned rounding takes to learn, per plan"),
 )  # fmt: skip
 SENSITIVITY_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="sensitivity", key="scan", text="Scan in a run", kind=_KIND.CHOICE,

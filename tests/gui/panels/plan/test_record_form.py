@@ -91,3 +91,14 @@ def test_the_scheme_of_weights_is_a_choice_of_the_plan(desk, layered_plan):
     combo.activated.emit(combo.currentIndex())
     assert desk.document.recipe.plan.weights is WeightGranularity.PER_TENSOR
     assert "weight-only" in layered_plan.precision.scheme.editors["plan.group_size"].toolTip()
+
+
+def test_the_time_limit_of_learning_is_grey_until_rounding_is_learned(desk, layered_plan):
+    form = open_form(desk, layered_plan, "Better rounding")
+    limit = form.editors["improve.max_seconds"]
+    assert not limit.isEnabled()
+    assert limit.toolTip() == "Only for learned rounding"
+    box = next(one for one in form.findChildren(QCheckBox) if one.text() == "learned-rounding")
+    desk.bot.mouseClick(box, Qt.MouseButton.LeftButton, pos=QPoint(8, box.height() // 2))
+    desk.settle()
+    assert limit.isEnabled()
