@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.dialogs.device_errand import DeviceErrand, Started, Tell
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import box, column, row, scrolling
 from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, fit_screen, label, selectable, show_words
 from ace_studio.records.devices import Device
 from ace_studio.records.errors import Problem
@@ -31,9 +31,8 @@ class MeasureDialog(QDialog):
         self.step, self.bar = label("", "dim"), ProgressBar(tr("Progress"))
         self.said, self.wrong = selectable(label("")), selectable(label("", "bad"))
         self.end_button = button(tr("Cancel"), self.reject)
-        self.setLayout(
-            column(self.step, self.bar, self.said, self.wrong, None, row(None, self.end_button), margin=MARGIN, gap=10)
-        )
+        said = scrolling(box(column(self.said, self.wrong, None, gap=10)))
+        self.setLayout(column(self.step, self.bar, said, row(None, self.end_button), margin=MARGIN, gap=10, stretch=2))
         for each in (self.said, self.wrong):
             each.hide()
         self.measuring = DeviceErrand(self)

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from ace_studio.gui.dialogs.devices import DevicesDialog
 from ace_studio.gui.dialogs.measure import MeasureDialog
 from ace_studio.jobs.devices import measuring
 from ace_studio.jobs.devices.measuring import Measured
@@ -114,8 +115,13 @@ def test_this_machine_is_not_offered_while_a_job_is_at_work(desk, out):
     desk.session.devices.add("box", "user@box", "")
     panel = desk.panel("results")
     panel.measure_menu.aboutToShow.emit()
-    assert [each.text() for each in panel.measure_menu.actions()] == ["here", "box"]
+    offered = [each.text() for each in panel.measure_menu.actions() if not each.isSeparator()]
+    assert offered == ["here", "box", "Devices to measure on…"]
     assert THIS_MACHINE.kind is DeviceKind.LOCAL and panel.measure_menu.actions()[0].isEnabled()
     desk.session._state.change(activity=Activity(state=EngineState.BUSY, verb=JobKind.RUN))
     panel._offer_devices()
-    assert [each.isEnabled() for each in panel.measure_menu.actions()] == [False, True]
+    assert [each.isEnabled() for each in panel.measure_menu.actions()[:2]] == [False, True]
+    panel.measure_menu.actions()[-1].trigger()
+    (dialog,) = desk.window.findChildren(DevicesDialog)
+    assert dialog.isVisible()
+    dialog.reject()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QFileDialog, QHBoxLayout, QMenu
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QHBoxLayout, QMenu
 
 from ace_studio.gui.ops.facts import selected_run
 from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, result_columns, result_rows
@@ -169,11 +169,22 @@ class ResultsPanel(Panel):
                 action.setEnabled(False)
                 action.setToolTip(tr("A job is at work on this machine, and would be measured too"))
 
+        self.measure_menu.addSeparator()
+        self.measure_menu.addAction(tr("Devices to measure on…"), self._open_devices)
+
     def measure_on(self, device: Device) -> None:
         """Measure the artifacts of the run that is shown on a device."""
         from ace_studio.gui.dialogs.measure import MeasureDialog  # noqa: PLC0415 - loaded when it is needed
 
-        dialog = MeasureDialog(self.session, device, self.window())
+        self._show_dialog(MeasureDialog(self.session, device, self.window()))
+
+    def _open_devices(self) -> None:
+        from ace_studio.gui.dialogs.devices import DevicesDialog  # noqa: PLC0415 - loaded when it is needed
+
+        self._show_dialog(DevicesDialog(self.session, self.window()))
+
+    @staticmethod
+    def _show_dialog(dialog: QDialog) -> None:
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.show()
 
