@@ -31,7 +31,7 @@ class MeasureDialog(QDialog):
         self.step, self.bar = label("", "dim"), ProgressBar(tr("Progress"))
         self.said, self.wrong = selectable(label("")), selectable(label("", "bad"))
         self.end_button = button(tr("Cancel"), self.reject)
-        said = scrolling(box(column(self.said, self.wrong, None, gap=10)))
+        said = scrolling(box(column(self.said, self.wrong, None, margin=6, gap=10)))
         self.setLayout(column(self.step, self.bar, said, row(None, self.end_button), margin=MARGIN, gap=10, stretch=2))
         for each in (self.said, self.wrong):
             each.hide()

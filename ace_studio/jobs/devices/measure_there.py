@@ -402,12 +402,13 @@ def measure(
     return samples
 
 
-def end_with_stdin() -> None:
-    """End this process when whoever asked is gone."""
+def end_with_stdin(folder: str) -> None:
+    """End this process when whoever asked is gone, and leave no artifacts in its temporary folder."""
 
     def watch() -> None:
         while sys.stdin.buffer.read(1):
             pass
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(130)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -441,14 +442,12 @@ def run(order: dict[str, Any]) -> None:
     wanted |= {one["sha256"] for one in order["inputs"]}
     if sorted(wanted - set(contents)):
         contents.update(take_contents(sorted(wanted - set(contents)), sys.stdin.buffer))
-    end_with_stdin()
-    held = [take_lock(path) for path in (str(Path(tempfile.gettempdir()) / LOCK_NAME), *order["locks"])]
-    try:
+    with tempfile.TemporaryDirectory(prefix="ace-studio-measure-") as name:
+        end_with_stdin(name)
+        held = [take_lock(path) for path in (str(Path(tempfile.gettempdir()) / LOCK_NAME), *order["locks"])]
         given = arrays(order["inputs"], contents) if version_of("numpy") else []
-        with tempfile.TemporaryDirectory(prefix="ace-studio-measure-") as name:
-            carry_out(order, contents, given, Path(name))
-    finally:
-        del held
+        carry_out(order, contents, given, Path(name))
+        del held  # they are released when this process ends
     say("done")
 
 

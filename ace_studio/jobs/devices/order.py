@@ -39,6 +39,7 @@ _STORED_TYPES = {
 }  # fmt: skip
 """Types of safetensors as torch calls them."""
 _LARGEST_INPUTS = 2_000_000_000
+_MOST_NUMBERS = _LARGEST_INPUTS // 8
 _BLOCK = 4096
 """So many numbers are drawn, and repeated: for how long a runtime computes, that is random enough."""
 BUDGET_S = 20.0
@@ -228,6 +229,13 @@ def _input(finding: InputFinding, shape: tuple[int, ...], spec: TensorSpec | Non
         told = read_values(spec.values)
         values = values if told.source in (ValueSource.CALIBRATION, ValueSource.VALUE, ValueSource.NONE) else told
     count = math.prod(shape)
+    if min(shape, default=1) < 0 or count > _MOST_NUMBERS:
+        raise AceError.of(
+            ErrorCode.BAD_FILE,
+            f"An input of the size {'x'.join(map(str, shape))} cannot be made up",
+            why="result.json names it as the measured one",
+            remedy="Run the recipe again: newer runs keep the call that they measured",
+        )
     content = numbers_as_bytes(_numbers(values, finding.dtype, count), finding.dtype, count)
     return SentInput(dtype=finding.dtype, shape=shape, order=finding.memory_order, content=content)
 

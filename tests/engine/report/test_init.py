@@ -11,6 +11,7 @@ from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.errors import ErrorCode, Problem, visible
 from ace_studio.records.results import (
     Baseline,
+    DeviceFigure,
     Improvement,
     Latency,
     OpReport,
@@ -23,6 +24,7 @@ from ace_studio.records.results import (
     decode_result,
 )
 from ace_studio.records.results.finetuning import FinetuneEpoch, FinetuneReport
+from ace_studio.records.results.on_devices import with_figures, with_section
 from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 
 HOSTILE = "<script>alert(1)</script>\x1b[1m\u202e"
@@ -204,3 +206,17 @@ def test_a_run_without_a_latency_says_why_and_its_words_are_escaped_and_cut():
 
 def test_a_result_without_a_baseline_still_gives_a_picture():
     assert "eager fp32 (baseline)" in comparison_svg(replace(RESULT, baseline=None, runs=()))
+
+
+def test_the_report_has_a_column_for_each_device_and_nothing_of_it_becomes_markup(tmp_path):
+    found = DeviceFigure(
+        device="box", machine=HOSTILE, session="s", date="d", latency_ms=LATENCY, low=1.5, high=2.5, threads=1,
+        runtime="openvino 1", governor="powersave", temperature_c=61.0,
+    )  # fmt: skip
+    write_report(with_figures(RESULT, {0: found}), None, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<th>box: p50 ms</th>" in page and "2.000 (1.500 - 2.500)" in page and "governor powersave, 61 °C" in page
+    assert HOSTILE not in page and "<script" not in page and "\x1b" not in page
+    write_report(RESULT, None, tmp_path)
+    bare = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert with_section(page, RESULT) == bare  # a later measurement replaces the section, wherever it stands

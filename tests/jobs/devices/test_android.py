@@ -13,6 +13,7 @@ from ace_studio.records.devices import make_device
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.jobs.devices.runs import finding, result_of, run_of
 
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the adb of the tests is a shell script")
 PHONE = make_device("phone", "adb:S1")
 FAKE = """#!/bin/sh
 # {calls}

@@ -160,6 +160,7 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
         if event["detail"].startswith("round"):
             process[-1].kill()
 
+    before = set(Path(tempfile.gettempdir()).glob("ace-studio-measure-*"))
     with pytest.raises(AceError):
         measure_on(BOX, replace(run, recipe=recipe), tmp_path / "out", tell=tell, started=process.append)
     lock, until = measure_there.lock_file(f"{tempfile.gettempdir()}/{measure_there.LOCK_NAME}"), time.monotonic() + 10
@@ -171,3 +172,4 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
             time.sleep(0.02)
     else:
         pytest.fail("it still measures")
+    assert not {*Path(tempfile.gettempdir()).glob("ace-studio-measure-*")} - before

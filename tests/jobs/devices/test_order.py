@@ -102,3 +102,10 @@ def test_an_artifact_that_holds_code_is_asked_about_and_data_is_not(folder, targ
     allowed = make_order(result, folder, is_trusted=lambda sha256: not asked.append(sha256))
     assert [one.index for one in allowed.artifacts] == [0, 1]
     assert asked == [allowed.artifacts[0].files[0].sha256] and refused.problems[0].details == f"sha256:{asked[0]}"
+
+
+@pytest.mark.parametrize("sizes", [(10**6, 10**6), (-1, 4)])
+def test_sizes_that_somebody_wrote_into_a_result_take_no_memory(folder, sizes):
+    with pytest.raises(AceError, match="cannot be made up") as caught:
+        order_of(folder, inputs=(finding(sizes=sizes),))
+    assert caught.value.problem.code is ErrorCode.BAD_FILE
