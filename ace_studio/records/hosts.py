@@ -19,6 +19,7 @@ NEEDED = {
     "filelock": "filelock>=3.13,<5",
     "jinja2": "jinja2>=3.1,<4",
     "safetensors": "safetensors>=0.4,<1",
+    "scipy": "scipy>=1.11,<2",
     "torch": "torch>=2.11,<2.15",
 }
 """Package -> requirement of what an engine cannot do without; a test compares it with the project's metadata."""

@@ -12,9 +12,9 @@ import tempfile
 
 MARK = "ace-studio-probe:"
 NAMES = (
-    "msgspec", "networkx", "numpy", "platformdirs", "psutil", "filelock", "jinja2", "safetensors", "torch", "torchao",
-    "onnx", "onnxscript", "onnxruntime", "openvino", "nncf", "executorch", "tensorrt", "torch-pruning", "transformers",
-    "timm", "torchvision",
+    "msgspec", "networkx", "numpy", "platformdirs", "psutil", "filelock", "jinja2", "safetensors", "scipy", "torch",
+    "torchao", "onnx", "onnxscript", "onnxruntime", "openvino", "nncf", "executorch", "tensorrt", "torch-pruning",
+    "transformers", "timm", "torchvision",
 )  # fmt: skip
 
 
