@@ -20,6 +20,8 @@ _NAME_ANCHORS = (1.35, -0.35, 2.2, -1.2)
 
 _NARROWEST_NAME_PX = 60
 _WIDEST_NAME_PX = 170
+_LEAST_PX = 130
+"""Width of a plot: three and the list of charts fit beside the plan in a window of 1000 pixels."""
 
 
 class Chart(QWidget):
@@ -50,7 +52,7 @@ class Chart(QWidget):
         self._reading.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._reading.hide()
         self.widget.scene().sigMouseMoved.connect(self._hover)
-        self.setMinimumWidth(140)
+        self.setMinimumWidth(_LEAST_PX)
         self.setLayout(column(self.title, self.widget, gap=2, margin=(4, 8, 4, 4)))
 
     def start(self, title: str, colours: Colours, *, y_grid: bool = False) -> pg.PlotItem:

@@ -247,10 +247,10 @@ class History:
         return tuple(float(seconds) for (seconds,) in rows if seconds)
 
     def usual_seconds(self, folder: Path, source: str) -> float | None:
-        """Median of `seconds_of`; None without runs, and if the history cannot be read: it is a forecast."""
+        """Median of `seconds_of`; None without runs, and if the history cannot be read or asked: it is a forecast."""
         from statistics import median  # noqa: PLC0415 - takes long, and the window starts without it
 
-        with suppress(AceError):
+        with suppress(AceError, UnicodeEncodeError):  # SQLite takes no folder whose name is not UTF-8
             return median(found) if (found := self.seconds_of(folder.absolute(), source)) else None
         return None
 

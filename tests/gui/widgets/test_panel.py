@@ -9,9 +9,9 @@ def test_a_desktop_without_a_program_for_folders_is_said_and_the_path_is_copied(
     desk.ran()
     asked = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: asked.append(url.toLocalFile()))
-    folder = desk.panel("results").folder_button
+    folder = desk.panel("results").folder_action
     folder.setEnabled(True)  # the recording has no folder
-    folder.click()
+    folder.trigger()
     desk.settle()
     assert asked == [desk.document.output]
     assert "Nothing on this desktop opens it" in desk.window.bars.problem.accessibleName()

@@ -127,20 +127,22 @@ class ResultsPanel(Panel):
         for each in (self._verdict, self._why):  # a long path must not take room from the panel beside this one
             each.setMinimumWidth(_WORDS_PX)
         self.export_button = button(tr("Export artifact…"), self.export)
-        self.folder_button = button(tr("Open folder"), lambda: self.open_outside(self.session.document.output))
         self.plan_button = button(tr("Go to Plan"), lambda: self.panel_wanted.emit("plan"))
         self.warnings_button = button(tr("Show warnings"), lambda: self.panel_wanted.emit("problems"))
         self.more_button = button(tr("More"), lambda: None)
         self.more_button.setMenu(self.menu)
         return row(
             column(self._verdict, self._why, gap=2), self.plan_button, self.warnings_button, self.more_button,
-            self.folder_button, self.export_button, margin=(GAP, 6, GAP, 6), stretch=0,
+            self.export_button, margin=(GAP, 6, GAP, 6), stretch=0,
         )  # fmt: skip
 
     def _build_menu(self) -> QMenu:
         """What can be done with the table and its selected run; the context menu is the same."""
         menu = QMenu(self, toolTipsVisible=True)
         self.export_action = menu.addAction(tr("Export artifact…"), self.export)
+        self.folder_action = menu.addAction(
+            tr("Open folder"), lambda: self.open_outside(self.session.document.output)
+        )
         self.code_action = menu.addAction(tr("Copy the code that opens it"), self._copy_code)
         self.code_action.setToolTip(tr("Python with every option that the artifact needs to compute as measured"))
         self.measure_menu = menu.addMenu(tr("Measure on"))
@@ -270,7 +272,7 @@ class ResultsPanel(Panel):
             pin.setEnabled(run is not None)
         has_artifacts = any(one.artifact for one in document.runs)
         self.measure_menu.menuAction().setEnabled(is_alone and result is not None and has_artifacts)
-        self.folder_button.setEnabled(bool(document.output) and Path(document.output).is_dir())
+        self.folder_action.setEnabled(bool(document.output) and Path(document.output).is_dir())
 
     def _tell_selection(self) -> None:
         rows = self.table.selectionModel().selectedRows()

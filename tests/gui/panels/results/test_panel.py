@@ -17,6 +17,7 @@ from ace_studio.session.document import Activity, EngineState, JobKind
 from tests.gui.gestures import LEFT
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import TABLE, result_of, run_of, show_result, three_runs
+from tests.gui.stored_screens import SIZE
 
 
 def test_results_in_which_nothing_was_compressed_say_so_and_lead_to_the_plan(desk):
@@ -66,6 +67,19 @@ def test_words_that_cannot_be_broken_leave_the_panel_beside_as_wide_as_it_was(de
     desk.settle()
     assert results._why.isVisible() and results._why.toolTip() == results._exported[1]
     assert desk.panel("plan").width() == before
+
+
+def test_no_panel_below_takes_room_from_the_plan_in_a_small_window(desk):
+    desk.ran()
+    desk.window.resize(*SIZE)
+    plan = desk.panel("plan")
+    before = plan.width()
+    show_result(desk, TABLE, result_of(TABLE, warnings=(HINT, CONTENTION)))
+    for name in ("run", "results", "charts", "advice", "problems"):
+        desk.panel(name)
+        desk.settle()
+        assert plan.width() == before, name
+    assert desk.panel("results").warnings_button.isVisible()
 
 
 def test_at_the_usual_width_every_number_of_the_results_can_be_read(desk):

@@ -115,8 +115,13 @@ def test_the_ops_that_ruin_the_model_are_found_and_kept_high_with_the_reason(mod
 
 def test_what_the_search_knows_stands_at_every_op_that_was_scanned(searched):
     job = searched
-    candidate = next(one for one in job.state.candidates if one.kept)
-    op_id = next(op_id for op_id, reason in candidate.kept.items() if reason.startswith("kept at"))
+    # Ops that are fastest at fp32 on this machine are kept in every mixture; the reason asked for is another one.
+    candidate, op_id = next(
+        (one, op_id)
+        for one in job.state.candidates
+        for op_id, reason in one.kept.items()
+        if reason.startswith("kept at")
+    )
     bare = OpReport(id=op_id, op="", module="", shape="", device="cpu", planned="", actual="", reason="it ran")
     (told,) = with_sensitivity(job, candidate, [bare])
     assert told.reason == f"{candidate.kept[op_id]}; it ran"
