@@ -31,14 +31,15 @@ class Colouring:
     colours: tuple[str, ...]
     """``#rrggbb`` of each category."""
     letters: tuple[str, ...]
-    """One or two letters for each category; empty where the box shows it already."""
+    """One or two letters for each category, different ones and none of them empty."""
     value_of: Mapping[str, int] = field(default_factory=dict)
     """Op id -> index into `categories`."""
     by_row: Sequence[int] | None = None
     """Index into `categories` of each row, -1 for none; if it is known, `value_of` is not looked at."""
 
     def __post_init__(self) -> None:
-        if not len(self.categories) == len(self.colours) == len(self.letters):
+        is_complete = len(self.categories) == len(self.colours) == len(self.letters)
+        if not is_complete or len(set(self.letters) - {""}) < len(self.letters):
             msg = tr("a colouring needs one colour and one letter for each category")
             raise ValueError(msg)
 
@@ -70,7 +71,7 @@ class Colouring:
             label: Title of the legend.
             texts: Category of each row; empty for none.
             colours: Colour of each category, or colours to take turns.
-            letters: Badge of each category; the start of its name where missing.
+            letters: Badge of each category; where missing, a letter of its name that no other has.
         """
         categories = tuple(name for name in dict.fromkeys(texts) if name)
         index = {"": -1} | {category: at for at, category in enumerate(categories)}
@@ -79,8 +80,7 @@ class Colouring:
             chosen = tuple(colours.get(name, spare[at % len(spare)]) for at, name in enumerate(categories))
         else:
             chosen = tuple(colours[at % len(colours)] for at in range(len(categories)))
-        known = letters or {}
-        badges = tuple(known.get(name, name[:1].upper()) for name in categories)
+        badges = _badges(categories, letters or {})
         by_row = [index[text] for text in texts]
         return cls(label=label, categories=categories, colours=chosen, letters=badges, by_row=by_row)
 
@@ -101,9 +101,30 @@ class Colouring:
         return cls(label=label, categories=names, colours=tuple(colours), letters=letters, value_of=value_of)
 
 
+def _badges(categories: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:
+    """A badge for each category: the known one, else the first letter of its name that is free, else a number."""
+    given: dict[str, str] = {}
+    for name in categories:
+        if name in known and known[name] not in given.values():
+            given[name] = known[name]
+    for name in categories:
+        if name not in given:
+            free = [sign for sign in name.upper() if sign.isalnum() and sign not in given.values()]
+            given[name] = free[0] if free else str(len(given))
+    return tuple(given[name] for name in categories)
+
+
+FAMILY_LETTERS: dict[OpFamily, str] = {
+    OpFamily.PRODUCT: "C", OpFamily.ATTENTION: "R", OpFamily.NORM: "N", OpFamily.ACTIVATION: "A",
+    OpFamily.REDUCTION: "P", OpFamily.LOOKUP: "E", OpFamily.SHAPE: "S", OpFamily.CONSTANT: "K", OpFamily.OTHER: "O",
+    OpFamily.BORDER: "I",
+}  # fmt: skip
+"""The badge of each kind of op."""
+
+
 @kept_by_identity
 def family_colouring(table: GraphTable, colours: Colours) -> Colouring:
-    """The default colouring: the kind of each op. The op's name serves as its letter."""
+    """The default colouring: the kind of each op."""
     place = {family: at for at, family in enumerate(OpFamily)}
     families = {op: place[family_of(short_op(op))] for op in set(table.op)}
     by_row = [families[op] for op in table.op]
@@ -113,7 +134,7 @@ def family_colouring(table: GraphTable, colours: Colours) -> Colouring:
         label=tr("kind of op"),
         categories=tuple(OpFamily),
         colours=colours.families,
-        letters=("",) * len(OpFamily),
+        letters=tuple(FAMILY_LETTERS[family] for family in OpFamily),
         by_row=by_row,
     )
 

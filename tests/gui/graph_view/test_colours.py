@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ace_studio.gui.graph_view import Colouring
-from ace_studio.gui.graph_view.colours import blend, luminance, text_on
+from ace_studio.gui.graph_view.colours import FAMILY_LETTERS, blend, family_colouring, luminance, text_on
 from ace_studio.gui.style.colours import DARK, LIGHT
 from ace_studio.records.ops import OpFamily
+from tests.gui.graph_tables import layered_table
 
 
 def test_numbers_become_steps_from_little_to_much():
@@ -16,9 +17,22 @@ def test_numbers_become_steps_from_little_to_much():
     assert colouring.categories[0].endswith("ms")
 
 
-def test_a_colouring_needs_a_letter_for_each_category():
+@pytest.mark.parametrize("letters", [("A",), ("A", ""), ("", ""), ("A", "A")])
+def test_a_colouring_needs_a_letter_of_its_own_for_each_category(letters):
     with pytest.raises(ValueError, match="one letter"):
-        Colouring(label="x", categories=("a", "b"), colours=("#000000", "#ffffff"), letters=("A",))
+        Colouring(label="x", categories=("a", "b"), colours=("#000000", "#ffffff"), letters=letters)
+
+
+def test_categories_that_start_alike_get_different_letters():
+    texts = ("cpu", "cuda:0", "int8", "int8-static", "", "pc")
+    colouring = Colouring.from_texts("device", texts, letters={"int8": "8", "int8-static": "8"})
+    assert colouring.letters == ("C", "U", "8", "I", "P")
+
+
+def test_every_kind_of_op_has_a_letter():
+    colouring = family_colouring(layered_table(), DARK)
+    assert set(FAMILY_LETTERS) == set(OpFamily)
+    assert len(set(colouring.letters)) == len(OpFamily)
 
 
 def test_text_is_readable_on_every_colour_of_both_themes():

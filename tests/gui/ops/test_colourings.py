@@ -36,6 +36,7 @@ def test_every_colouring_names_its_categories_with_a_colour_and_a_letter(desk, c
     colouring = panel.view.picture.colouring
     assert colouring.categories
     assert len(colouring.colours) == len(colouring.letters) == len(colouring.categories)
+    assert all(colouring.letters)
 
 
 def test_the_legend_says_that_what_was_chosen_is_not_known_yet(desk):
