@@ -99,9 +99,10 @@ def known_traps() -> tuple[str, ...]:
     notes = []
     versions = package_versions()
     if "torchvision" in versions and "+cpu" in versions.get("torch", "") and "+cpu" not in versions["torchvision"]:
+        build = versions["torchvision"].partition("+")[0] + "+cpu"
         notes.append(
-            "torchvision is not the CPU build that belongs to this torch; if importing it fails with 'operator "
-            "torchvision::nms does not exist', install the matching build or define the nms and qnms schemas first."
+            "torchvision is not the CPU build that belongs to this torch, and importing it may fail with 'operator "
+            f"torchvision::nms does not exist': {sys.executable} -m pip install --no-deps torchvision=={build}"
         )
     return tuple(notes)
 

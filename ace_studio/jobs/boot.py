@@ -59,6 +59,13 @@ def run_and_exit() -> None:
     except OSError as error:  # the machine refused; the parent's message is made of this line
         sys.stderr.write("%s: %s\n" % (type(error).__name__, error))  # noqa: UP031
         code = 1
+    except ModuleNotFoundError as error:
+        # The parent says which package is missing and how to get it; of a package that is broken it shows all.
+        if error.name and "." not in error.name:
+            sys.stderr.write("ModuleNotFoundError: %s\n" % error)  # noqa: UP031
+        else:
+            traceback.print_exc()
+        code = 1
     except BaseException:  # noqa: BLE001 - border: the parent reads the traceback, and tearing torch down takes long
         traceback.print_exc()
         code = 1

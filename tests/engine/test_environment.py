@@ -49,3 +49,12 @@ def test_the_instruction_sets_that_decide_about_kernels_are_recorded(monkeypatch
 def test_a_result_names_the_versions():
     facts = environment.result_environment(threads=2, device=torch.device("cpu"))
     assert str(facts["torch"]).split("+")[0] == torch.__version__.split("+")[0]
+
+
+def test_a_torchvision_of_another_build_is_told_with_the_line_that_mends_it(monkeypatch):
+    versions = {"torch": "2.13.0+cpu", "torchvision": "0.28.0"}
+    monkeypatch.setattr(environment, "package_versions", lambda: versions)
+    (note,) = environment.known_traps()
+    assert note.endswith(f"{environment.sys.executable} -m pip install --no-deps torchvision==0.28.0+cpu")
+    versions["torchvision"] = "0.28.0+cpu"
+    assert environment.known_traps() == ()

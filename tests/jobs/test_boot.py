@@ -28,6 +28,20 @@ def test_a_worker_that_cannot_connect_prints_why_and_ends_with_1(tmp_path: Path)
     assert "KeyError: 'port'" in done.stderr
 
 
+@pytest.mark.parametrize(("name", "is_explained"), [("torch", True), ("torch._C", False), ("ace_studio.gone", False)])
+def test_a_missing_package_is_one_line_and_a_broken_one_is_shown_in_full(monkeypatch, capsys, name, is_explained):
+    def fail() -> int:
+        raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+
+    codes = []
+    monkeypatch.setattr(boot, "become_worker", fail)
+    monkeypatch.setattr(boot.os, "_exit", codes.append)
+    boot.run_and_exit()
+    said = capsys.readouterr().err
+    assert codes == [1]
+    assert ("Traceback" not in said) == is_explained and said.endswith(f"ModuleNotFoundError: No module named '{name}'\n")
+
+
 def test_an_old_python_is_refused_in_words(monkeypatch, capsys) -> None:
     monkeypatch.setattr(boot, "OLDEST_PYTHON", (99, 0))
     assert boot.become_worker() == 3
