@@ -55,14 +55,9 @@ def covering_matches(index: PlanIndex, rows: Collection[int]) -> tuple[str, ...]
             continue
         taken.append((match, found))
         covered.update(found)
-    alone = [(id_match(index.op_ids[row]), (row,)) for row in wanted - covered]
+    alone = [(index.match_of_row[row], (row,)) for row in wanted - covered]
     needed = [*_without_idle(taken), *alone]
     return tuple(match for match, _ in sorted(needed, key=lambda pair: pair[1][0]))
-
-
-def id_match(op_id: str) -> str:
-    """The ``match`` of a rule for one op."""
-    return f"id:{glob.escape(op_id) if any(sign in op_id for sign in '*?[') else op_id}"
 
 
 def _patterns_inside(index: PlanIndex, wanted: frozenset[int]) -> Iterator[tuple[int, str, Sequence[int]]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from ace_studio.gui.ops.fates import OpFate, fates_of, reports_by_op
 from ace_studio.gui.style.language import tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.recipes.families import family_of_graph
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.plan_index import PlanIndex, plan_index
 from ace_studio.records.results import CaptureReport, OpReport, OpSensitivity, TargetRun
@@ -22,15 +24,21 @@ from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
 class RowTexts(Mapping[str, str]):
     """Op id -> text, kept by row: a dictionary of 50,000 ops would take longer to make than a gesture may."""
 
-    def __init__(self, index: PlanIndex, texts: list[str]) -> None:
-        """``texts``: one per row; those of inputs, outputs and breaks become empty."""
+    def __init__(self, index: PlanIndex, choices: Sequence[str], chosen: Sequence[int]) -> None:
+        """[rows] ``chosen``: which of the ``choices`` each row has; inputs, outputs and breaks have an empty text."""
+        self._index, self._choices, self._chosen = index, choices, chosen
         self._rows = index.row_of_id
-        for row in index.other_rows:
-            texts[row] = ""
-        self.texts: Sequence[str] = texts
+
+    @cached_property
+    def texts(self) -> Sequence[str]:
+        """[rows] The text of each row."""
+        made = list(map(self._choices.__getitem__, self._chosen))
+        for row in self._index.other_rows:
+            made[row] = ""
+        return made
 
     def __getitem__(self, op_id: str) -> str:
-        return self.texts[self._rows[op_id]]
+        return self._choices[self._chosen[self._rows[op_id]]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -120,7 +128,7 @@ def _planned(graph: GraphTable, plan: Plan) -> tuple[RowTexts, RowTexts]:
     deciding = index.deciding(plan)
     precisions = [*(str(rule.precision) for rule in plan.rules), str(plan.default)]
     reasons = [*(f"rule {rule.match}" for rule in plan.rules), tr("default of the plan")]
-    return RowTexts(index, [precisions[at] for at in deciding]), RowTexts(index, [reasons[at] for at in deciding])
+    return RowTexts(index, precisions, deciding), RowTexts(index, reasons, deciding)
 
 
 def values_of_ops(graph: GraphTable, facts: OpFacts, name: str) -> Sequence[object]:
@@ -157,7 +165,10 @@ def _support(capture: CaptureReport | None) -> dict[str, str]:
 def prepare(graph: GraphTable) -> None:
     """Find what is kept of a graph before a panel asks for it; may be called in another thread."""
     row_of_ops(graph)
-    _ = plan_index(graph).groups
+    modules_inside(graph)
+    family_of_graph(graph)
+    index = plan_index(graph)
+    _ = index.groups, index.inside, index.row_of_match
 
 
 @kept_by_identity
@@ -176,18 +187,11 @@ def chosen_precision(document: Document, op_ids: Iterable[str]) -> Precision | L
     return "mixed" if len(found) > 1 else next(iter(found), None)
 
 
-def ancestors(path: str) -> Iterator[str]:
-    """The path of a module and every path above it, the root (empty) last."""
-    while path:
-        yield path
-        path = path.rpartition(".")[0]
-    yield ""
-
-
-def modules_inside(paths: Sequence[str], shown: Container[str] | None = None) -> dict[str, list[str]]:
-    """Module -> those directly in it; only the ``shown`` ones, if some are not. The root is empty."""
-    known, found = set(paths), defaultdict(list)
-    for path in paths if shown is None else (path for path in paths if path in shown):
+@kept_by_identity
+def modules_inside(graph: GraphTable) -> Mapping[str, Sequence[str]]:
+    """Module -> those directly in it. The root is empty."""
+    known, found = set(graph.module_paths), defaultdict(list)
+    for path in graph.module_paths:
         parent = path.rpartition(".")[0]
         found[parent if parent in known else ""].append(path)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
@@ -15,30 +14,20 @@ from PySide6.QtWidgets import (
     QTreeWidgetItem,
 )
 
-from ace_studio.gui.ops.facts import ancestors, modules_inside, row_of_ops
+from ace_studio.gui.ops.facts import modules_inside, row_of_ops
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import quiet
 from ace_studio.gui.words.formatting import bytes_text, count_text
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.recipes.plan_index import plan_index
+from ace_studio.records.recipes.plan_index import ancestors, plan_index
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
 _NUMBER_COLUMNS = (1, 2, 3)
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _PATH = int(Qt.ItemDataRole.UserRole)
-
-
-def _with_parents(own: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Add the sums of inner modules to every module."""
-    total: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for path, sums in own.items():
-        for above in ancestors(path):
-            for at, value in enumerate(sums):
-                total[above][at] += value
-    return total
 
 
 class _Numbers(QStyledItemDelegate):
@@ -59,11 +48,12 @@ class ModulesPanel(Panel):
         super().__init__(session, theme)
         self._shown: GraphTable | None = None
         self._items: dict[str, QTreeWidgetItem] = {}
-        self._ops: Mapping[str, list[int]] = {}
-        """Module -> rows of the ops directly in it."""
-        self._costs: Mapping[str, Sequence[int]] = {}
+        self._rows: Mapping[str, list[int]] = {}
+        """Module -> rows of the ops in it and in the modules in it."""
+        self._summed: tuple[Sequence[int], Sequence[int]] = ((), ())
+        """[rows] Bytes of weights, and FLOPs."""
         self._types: Mapping[str, str] = {}
-        self._inside: dict[str, list[str]] = {}
+        self._inside: dict[str, Sequence[str]] = {}
         """Module that was not opened -> modules directly in it."""
         self.tree = QTreeWidget()
         self.tree.setAccessibleName(tr("Modules"))
@@ -99,17 +89,12 @@ class ModulesPanel(Panel):
     def _fill(self, table: GraphTable | None) -> None:
         """List what is open at first; the rest is listed when its module is opened."""
         self.tree.clear()
-        self._items, self._ops, self._inside = {}, {}, {}
+        self._items, self._rows, self._inside = {}, {}, {}
         if table is None:
             return
-        self._ops = plan_index(table).by_path
-        sums = (
-            (path, [len(rows), *(sum(map(column.__getitem__, rows)) for column in (table.weight_bytes, table.flops))])
-            for path, rows in self._ops.items()
-        )
-        self._costs = _with_parents(dict(sums))
+        self._rows, self._summed = plan_index(table).inside, (table.weight_bytes, table.flops)
         self._types = dict(zip(table.module_paths, table.module_types, strict=True))
-        self._inside = modules_inside(table.module_paths)
+        self._inside = dict(modules_inside(table))
         root = self._item("", table.name or "model")
         self.tree.addTopLevelItem(root)
         root.setExpanded(True)
@@ -136,9 +121,10 @@ class ModulesPanel(Panel):
         return self._items.get(path)
 
     def _item(self, path: str, words: str) -> QTreeWidgetItem:
-        ops, weights, flops = self._costs.get(path, (0, 0, 0))
+        rows = self._rows.get(path, ())
+        weights, flops = (sum(map(values.__getitem__, rows)) for values in self._summed)
         item = QTreeWidgetItem(
-            [words, str(ops), bytes_text(weights) if weights else "", count_text(flops) if flops else ""]
+            [words, str(len(rows)), bytes_text(weights) if weights else "", count_text(flops) if flops else ""]
         )
         item.setData(0, _PATH, path)
         self._items[path] = item
@@ -150,9 +136,7 @@ class ModulesPanel(Panel):
 
     def _rows_of_selected(self) -> set[int]:
         """Rows of the ops of the selected modules and of all modules inside them."""
-        chosen = {item.data(0, _PATH) for item in self.tree.selectedItems()}
-        below = (path for path in self._ops if chosen and not chosen.isdisjoint(ancestors(path)))
-        return {row for path in below for row in self._ops[path]}
+        return set().union(*(self._rows.get(item.data(0, _PATH), ()) for item in self.tree.selectedItems()))
 
     def _show_selection(self, document: Document) -> None:
         table, op_ids = document.graph, document.selection.op_ids

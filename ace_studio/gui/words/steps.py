@@ -103,9 +103,7 @@ def _done(document: Document) -> dict[str, str]:
     rows = recipe.inputs.rows
     inputs = tr("From {source}", source=given) if given else plural(len(rows), "example") if rows else ""
     compresses = recipe.plan.from_goal and recipe.goal.has_bound
-    compresses = compresses or bool(
-        {recipe.plan.default, *(rule.precision for rule in recipe.plan.rules)} - {Precision.FP32}
-    )
+    compresses = compresses or bool(recipe.plan.precisions - {Precision.FP32})
     return {
         "open": PurePath(file.path).name if file is not None and not needs_entry(document) else "",
         "trust": trusted if file is not None and not document.needs_trust else "",

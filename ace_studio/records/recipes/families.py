@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ace_studio.records import ops
+from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind, sizes_of
 from ace_studio.records.places import resource_folder
 
@@ -25,8 +26,9 @@ class GraphTraits:
 
     def __init__(self, graph: GraphTable) -> None:
         self._graph = graph
-        self._names = [ops.operator_name(op) for op in graph.op]
-        self.names = Counter(self._names[row] for row in graph.op_rows())
+        names = {op: ops.operator_name(op) for op in set(graph.op)}
+        self._names = [names[op] for op in graph.op]
+        self.names = Counter(map(self._names.__getitem__, graph.op_rows()))
         self._sources: dict[int, list[int]] = defaultdict(list)
         for source, target in zip(graph.edge_source, graph.edge_target, strict=True):
             self._sources[target].append(source)
@@ -213,6 +215,7 @@ FAMILIES = (
 """The particular ones before those that would fit the same graph."""
 
 
+@kept_by_identity
 def family_of_graph(graph: GraphTable) -> ModelFamily | None:
     """The family that a captured graph belongs to; None if there is none."""
     traits = GraphTraits(graph)

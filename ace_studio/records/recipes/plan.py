@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from ace_studio.records.by_identity import kept_by_identity
+
 
 class Precision(StrEnum):
     """How an op computes and what its weights are stored as."""
@@ -120,9 +122,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return Scheme(weights=self.weights, activations=self.activations, group_size=self.group_size)
 
     @property
+    def precisions(self) -> frozenset[Precision]:
+        """Those of the default and of the rules."""
+        return _precisions_of(self.rules) | {self.default}
+
+    @property
     def needs_calibration(self) -> bool:
         """Whether any op may have a precision that needs activation ranges."""
-        return any(one.needs_calibration for one in (self.default, *(rule.precision for rule in self.rules)))
+        return any(one.needs_calibration for one in self.precisions)
+
+
+@kept_by_identity
+def _precisions_of(rules: tuple[PlanRule, ...]) -> frozenset[Precision]:
+    return frozenset(rule.precision for rule in rules)
 
 
 class OpPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.recipes.plan import OpPlan, Plan, Precision, plain_path, subject_fits
+from ace_studio.records.recipes.plan import OpPlan, Plan, PlanRule, Precision, plain_path, subject_fits
 
 _SIGNS = re.compile(r"[*?\[]")
 
@@ -46,6 +47,29 @@ class PlanIndex:
         return found
 
     @cached_property
+    def inside(self) -> Mapping[str, list[int]]:
+        """Module with its call numbers -> rows of the ops in it and in the modules in it, in no order.
+
+        Modules without ops are left out; the root is empty.
+        """
+        found: dict[str, list[int]] = defaultdict(list)
+        for path, rows in self.by_path.items():
+            for above in ancestors(path):
+                found[above].extend(rows)
+        return dict(found)
+
+    @cached_property
+    def match_of_row(self) -> Mapping[int, str]:
+        """Row -> ``match`` of the rule for this op alone."""
+        ids = ((row, self.op_ids[row]) for row in self.rows)
+        return {row: f"id:{glob.escape(op_id) if _SIGNS.search(op_id) else op_id}" for row, op_id in ids}
+
+    @cached_property
+    def row_of_match(self) -> Mapping[str, int]:
+        """``match`` of the rule for one op alone -> its row."""
+        return {match: row for row, match in self.match_of_row.items()}
+
+    @cached_property
     def groups(self) -> Mapping[str, Mapping[str, list[int]]]:
         """Kind of rule -> module without call numbers, class or operator -> rows."""
         table = self._table
@@ -71,10 +95,10 @@ class PlanIndex:
 
     def rows_of(self, match: str) -> tuple[int, ...]:
         """Rows that a rule with this text selects, ascending."""
+        row = self.row_of_match.get(match)
+        if row is not None:
+            return (row,)
         found = self._found.get(match)
-        if found is None and match.startswith("id:") and not _SIGNS.search(match):
-            row = self._row_of_id.get(match[3:])
-            return () if row is None else (row,)
         if found is None:
             found = self._found[match] = self._find(match)
         return found
@@ -84,19 +108,35 @@ class PlanIndex:
         if kind in {"module", "type", "op"} and pattern == "*":
             return self.rows
         if kind == "id":
+            if not _SIGNS.search(pattern):
+                return ()
             fits = subject_fits(match)
             return tuple(row for op_id, row in self._row_of_id.items() if fits(op_id))
         fits = subject_fits(match)
         return tuple(sorted(row for name, rows in self.groups.get(kind, {}).items() if fits(name) for row in rows))
 
-    @kept_by_identity
     def deciding(self, plan: Plan) -> Sequence[int]:
         """[rows] Index of the rule that decides each row; -1 for the default."""
-        found = [-1] * len(self.op_ids)
-        for at, rule in enumerate(plan.rules):
-            for row in self.rows_of(rule.match):
+        return self._decided(plan.rules)[0]
+
+    @kept_by_identity
+    def _decided(self, rules: tuple[PlanRule, ...]) -> tuple[list[int], list[int]]:
+        """[rows] The rule that decides each row, -1 for none; [rules] how many ops each rule matches.
+
+        Plans of very many rules name ops one by one: such a rule costs one look-up.
+        """
+        found, matched = [-1] * len(self.op_ids), [1] * len(rules)
+        of_one = self.row_of_match
+        for at, rule in enumerate(rules):
+            row = of_one.get(rule.match)
+            if row is not None:
                 found[row] = at
-        return found
+                continue
+            rows = self.rows_of(rule.match)
+            matched[at] = len(rows)
+            for row in rows:
+                found[row] = at
+        return found, matched
 
     def resolve(self, plan: Plan) -> tuple[OpPlan, ...]:
         """The planned precision and scheme of every op, in row order, with the deciding rule."""
@@ -121,8 +161,19 @@ class PlanIndex:
 
     def counts(self, plan: Plan) -> tuple[tuple[int, int], ...]:
         """Of each rule: how many ops it matches, and how many of them it decides."""
-        decided = Counter(self.deciding(plan))
-        return tuple((len(self.rows_of(rule.match)), decided[at]) for at, rule in enumerate(plan.rules))
+        deciding, matched = self._decided(plan.rules)
+        decided = [0] * (len(matched) + 1)  # the last place, -1, is that of the default
+        for at in deciding:
+            decided[at] += 1
+        return tuple(zip(matched, decided[:-1], strict=True))
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The path of a module and every path above it, the root (empty) last."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+    yield ""
 
 
 @kept_by_identity

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, rule_matches
@@ -124,3 +125,20 @@ def test_a_rule_says_how_many_ops_it_matches_and_how_many_a_later_rule_took():
         )
     )
     assert PlanIndex(table).counts(plan) == ((4, 3), (3, 3), (0, 0))
+
+
+@given(tables())
+def test_a_module_holds_the_ops_of_the_modules_in_it(graph):
+    index = PlanIndex(graph)
+    for path, rows in index.inside.items():
+        assert set(rows) == {row for row in index.rows if not path or f"{graph.module[row]}.".startswith(f"{path}.")}
+        assert len(rows) == len(set(rows))
+    assert set(index.by_path) <= set(index.inside)
+
+
+def test_the_rule_for_one_op_selects_it_whatever_signs_its_name_has():
+    index = PlanIndex(replace(table(), op_id=("x", "a[0]", "what?", "a*", "output")))
+    for row in index.rows:
+        assert index.rows_of(index.match_of_row[row]) == (row,)
+    assert index.rows_of("id:a[0]") == ()
+    assert index.rows_of("id:a0") == ()

@@ -81,7 +81,7 @@ class FieldRow:
 
 
 def _uses(plan: Plan, wanted: frozenset[Precision]) -> bool:
-    return plan.from_goal or bool(wanted & {plan.default, *(rule.precision for rule in plan.rules)})
+    return plan.from_goal or bool(wanted & plan.precisions)
 
 
 _INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT})

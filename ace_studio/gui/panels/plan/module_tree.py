@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from itertools import takewhile
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.ops.facts import ancestors, modules_inside, op_facts, texts_by_row
+from ace_studio.gui.ops.facts import modules_inside, op_facts, texts_by_row
 from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
@@ -47,15 +46,13 @@ class ModuleTree(QWidget):
         self._items: dict[str, QTreeWidgetItem] = {}
         self._op_items: dict[str, QTreeWidgetItem] = {}
         """Rows of the ops whose module was opened."""
-        self._rows_of: Mapping[str, list[int]] = {}
-        """Module -> rows of the ops that are directly in it."""
+        self._rows_in: Mapping[str, list[int]] = {}
+        """Module with ops -> their rows, also of those in the modules in it."""
         self._unlisted: dict[str, list[int]] = {}
         """Module -> those of its rows that the tree does not list yet."""
-        self._inside: dict[str, list[str]] = {}
+        self._inside: dict[str, Sequence[str]] = {}
         """Module that was not opened -> modules directly in it."""
         self._types: dict[str, str] = {}
-        self._inmost_first: list[str] = []
-        """Modules with ops, those that are in others before these."""
         self.tree = self._make_tree()
         low = [(str(each), str(each)) for each in Precision if each is not Precision.FP32]
         self.ticks = ComboBox(tr("Precision of modules that are ticked"), low)
@@ -129,17 +126,13 @@ class ModuleTree(QWidget):
     def _fill(self, graph: GraphTable | None) -> None:
         """List what is open at first; the rest is listed when its module is opened."""
         self.tree.clear()
-        self._items, self._op_items, self._rows_of, self._inside = {}, {}, {}, {}
+        self._items, self._op_items, self._rows_in, self._inside = {}, {}, {}, {}
         if graph is None:
             return
-        self._rows_of = plan_index(graph).by_path
-        self._unlisted = dict(self._rows_of)
+        self._rows_in = plan_index(graph).inside
+        self._unlisted = dict(plan_index(graph).by_path)
         self._types = dict(zip(graph.module_paths, graph.module_types, strict=True))
-        used: set[str] = set()
-        for path in self._rows_of:
-            used.update(takewhile(lambda above: above not in used, ancestors(path)))
-        self._inmost_first = sorted(used - {""}, key=lambda path: -path.count("."))
-        self._inside = modules_inside(graph.module_paths, shown=used)
+        self._inside = dict(modules_inside(graph))
         root = self._items[""] = self._item("", graph.name or "model", "")
         self.tree.addTopLevelItem(root)
         root.setExpanded(True)
@@ -160,7 +153,8 @@ class ModuleTree(QWidget):
     def _list(self, item: QTreeWidgetItem) -> bool:
         """List the modules and ops directly in a module, `_OPS_AT_ONCE` at a time; False if all are listed already."""
         graph, path = self._graph, item.data(_NAME, _PATH)
-        inner, rows = self._inside.pop(path, []), self._unlisted.pop(path, [])
+        inner = [one for one in self._inside.pop(path, ()) if one in self._rows_in]
+        rows = self._unlisted.pop(path, [])
         if graph is None or item.data(_NAME, _OP) or not (inner or rows):
             return False
         with quiet(self.tree):
@@ -200,11 +194,9 @@ class ModuleTree(QWidget):
 
     def _show(self, graph: GraphTable, planned: Mapping[str, str], *, can_tick: bool) -> None:
         texts = texts_by_row(graph, planned)
-        found = {path: set(map(texts.__getitem__, rows)) for path, rows in self._rows_of.items()}
-        for path in self._inmost_first:
-            found.setdefault(path.rpartition(".")[0], set()).update(found[path])
         for path, item in self._items.items():
-            _mark(item, found.get(path, set()), can_tick=can_tick)
+            kinds = set(texts) - {""} if not path else set(map(texts.__getitem__, self._rows_in[path]))
+            _mark(item, kinds, can_tick=can_tick)
         for op_id, item in self._op_items.items():
             _mark(item, {planned.get(op_id, "")}, can_tick=can_tick)
 
