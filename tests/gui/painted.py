@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractSpinBox,
+    QComboBox,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QListView,
+    QPushButton,
+    QWidget,
+)
 
 TEXT_CONTRAST = 4.5
 CONTROL_CONTRAST = 3.0
@@ -16,16 +26,30 @@ AROUND = 3
 
 
 def faint_texts(shown: QWidget) -> set[tuple[str, str, float]]:
-    """Kind, text and contrast of each enabled label and button whose text stands out less than 4.5 : 1."""
+    """Kind, text and contrast of what is enabled and stands out less than 4.5 : 1: labels, buttons, items of views."""
     pixels, found = _pixels(shown), set()
-    for part in _seen(shown, QLabel, QPushButton):
-        words = part.text()
-        if len(words) < 4 or "<" in words:
-            continue
-        contrast = _most(_inside(pixels, shown, part, 1))
-        if contrast < TEXT_CONTRAST:
-            found.add((type(part).__name__, words, round(contrast, 2)))
+    for part in _seen(shown, QLabel, QPushButton, QAbstractItemView):
+        for words, place in _items_of(part) if isinstance(part, QAbstractItemView) else [(part.text(), part.rect())]:
+            if len(words) < 4 or "<" in words:
+                continue
+            base = part.viewport() if isinstance(part, QAbstractItemView) else part
+            contrast = _most(_inside(pixels, place.translated(base.mapTo(shown, QPoint(0, 0)))))
+            if contrast < TEXT_CONTRAST:
+                found.add((type(part).__name__, words, round(contrast, 2)))
     return found
+
+
+def _items_of(view: QAbstractItemView) -> Iterator[tuple[str, QRect]]:
+    """Text and place of each enabled item that is in sight, where the view itself paints it."""
+    model, sight = view.model(), view.viewport().rect()
+    if isinstance(view, QHeaderView) or model is None:
+        return
+    for at in range(min(model.rowCount(view.rootIndex()), 60)):
+        for across in range(1 if isinstance(view, QListView) else model.columnCount(view.rootIndex())):
+            index = model.index(at, across, view.rootIndex())
+            place, words = view.visualRect(index), str(index.data() or "")
+            if words and index.flags() & Qt.ItemFlag.ItemIsEnabled and sight.contains(place) and place.width() > 20:
+                yield words, place
 
 
 def faint_controls(shown: QWidget) -> set[tuple[str, str, float]]:
@@ -46,15 +70,15 @@ def faint_controls(shown: QWidget) -> set[tuple[str, str, float]]:
 
 def _seen(shown: QWidget, *kinds: type[QWidget]) -> Iterator[QWidget]:
     for part in shown.findChildren(QWidget):
-        whole = part.visibleRegion().boundingRect() == part.rect()
+        whole = isinstance(part, QAbstractItemView) or part.visibleRegion().boundingRect() == part.rect()
         if isinstance(part, kinds) and part.isVisibleTo(shown) and part.isEnabled() and whole:
             yield part
 
 
-def _inside(pixels: np.ndarray, shown: QWidget, part: QWidget, edge: int) -> np.ndarray:
-    corner = part.mapTo(shown, QPoint(0, 0))
-    rows = slice(max(corner.y() + edge, 0), corner.y() + part.height() - edge)
-    return pixels[rows, max(corner.x() + edge, 0) : corner.x() + part.width() - edge]
+def _inside(pixels: np.ndarray, place: QRect) -> np.ndarray:
+    """What is inside of a place without its edge, a pixel wide."""
+    rows, across = slice(max(place.top() + 1, 0), place.bottom()), slice(max(place.left() + 1, 0), place.right())
+    return pixels[rows, across]
 
 
 def _most(colours: np.ndarray) -> float:

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QLineEdit,
+    QListWidget,
     QPlainTextEdit,
     QPushButton,
     QScrollBar,
@@ -30,7 +31,7 @@ from PySide6.QtWidgets import (
 from tests.gui.cut_off import cut_texts, overlaps
 from tests.gui.looking import click, row
 from tests.gui.painted import faint_controls, faint_texts
-from tests.gui.touring import tour, tour_of_dialogs, tour_of_panels
+from tests.gui.touring import tour, tour_of_dialogs, tour_of_difference, tour_of_panels
 
 
 def turn_wheel(widget: QWidget) -> None:
@@ -49,44 +50,62 @@ def value_of(field: QWidget) -> object:
     return field.text() if isinstance(field, QAbstractSpinBox) else field.value()
 
 
-def test_the_wheel_over_any_field_of_any_panel_or_dialog_changes_no_value(desk):
-    desk.ran()
-    before, changed, seen = desk.document.recipe, [], set()
-    for place, widget in tour(desk):
-        for field in [
-            *widget.findChildren(QComboBox),
-            *widget.findChildren(QAbstractSpinBox),
-            *widget.findChildren(QAbstractSlider),
-        ]:
+def turned_over_all(widget: QWidget) -> tuple[set[str], set[str]]:
+    """Turn the wheel over each field: the names of those whose value changed, and the classes of all."""
+    changed, seen = set(), set()
+    for kind in (QComboBox, QAbstractSpinBox, QAbstractSlider):
+        for field in widget.findChildren(kind):
             if isinstance(field, QScrollBar):
                 continue
             value = value_of(field)
             turn_wheel(field)
             if value_of(field) != value:
-                changed.append((place, field.accessibleName()))
+                changed.add(field.accessibleName())
             seen.add(type(field).__name__)
-    assert changed == []
-    assert {"ComboBox", "WholeBox", "DecimalBox"} <= seen
+    return changed, seen
+
+
+def nameless(widget: QWidget) -> set[tuple[str, str]]:
+    """Class and object name of what takes the keyboard and has no name."""
+    kinds = (QAbstractButton, QAbstractItemView, QAbstractSpinBox, QComboBox, QLineEdit, QPlainTextEdit)
+    found = set()
+    for field in widget.findChildren(QWidget):
+        inner = isinstance(field.parent(), QComboBox | QAbstractSpinBox | QAbstractItemView)
+        takes_keyboard = field.focusPolicy() & Qt.FocusPolicy.TabFocus and field.isVisibleTo(widget)
+        if isinstance(field, kinds) and takes_keyboard and not inner and field.focusProxy() is None:
+            words = field.text() if isinstance(field, QAbstractButton) else ""
+            if not (field.accessibleName() or words):
+                found.add((type(field).__name__, field.objectName()))
+    return found
+
+
+def test_the_wheel_over_any_field_of_any_panel_or_dialog_changes_no_value(desk):
+    desk.ran()
+    before = desk.document.recipe
+    found = {place: turned_over_all(widget) for place, widget in tour(desk)}
+    assert {place: changed for place, (changed, _) in found.items() if changed} == {}
+    assert {"ComboBox", "WholeBox", "DecimalBox"} <= set().union(*(seen for _, seen in found.values()))
     assert desk.document.recipe == before
 
 
 def test_everything_that_takes_the_keyboard_has_a_name(desk):
     desk.ran()
-    kinds = (QAbstractButton, QAbstractItemView, QAbstractSpinBox, QComboBox, QLineEdit, QPlainTextEdit)
-    nameless = set()
-    for place, widget in tour(desk):
-        for field in widget.findChildren(QWidget):
-            inner = isinstance(field.parent(), QComboBox | QAbstractSpinBox | QAbstractItemView)
-            takes_keyboard = field.focusPolicy() & Qt.FocusPolicy.TabFocus and field.isVisibleTo(widget)
-            if isinstance(field, kinds) and takes_keyboard and not inner and field.focusProxy() is None:
-                words = field.text() if isinstance(field, QAbstractButton) else ""
-                if not (field.accessibleName() or words):
-                    nameless.add((place, type(field).__name__, field.objectName()))
-    assert nameless == set()
+    found = {place: nameless(widget) for place, widget in tour(desk)}
+    assert {place: fields for place, fields in found.items() if fields} == {}
+
+
+def test_panels_that_compare_two_runs_have_the_same_manners(desk):
+    faults = {}
+    for place, shown in tour_of_difference(desk):
+        changed, _ = turned_over_all(shown)
+        faults[place] = changed | nameless(shown) | cut_texts(shown) | overlaps(shown)
+        faults[place] |= faint_texts(shown) | faint_controls(shown)
+    assert {place: found for place, found in faults.items() if found} == {}
+    assert len(faults) > 5
 
 
 def test_every_dialog_fits_the_screen(desk):
-    desk.open_example()
+    desk.ran()
     room = desk.window.screen().availableSize()
     for name, dialog in tour_of_dialogs(desk):
         assert dialog.width() <= room.width(), name
@@ -214,17 +233,18 @@ def test_painted_texts_and_edges_of_fields_stand_out(desk, theme):
 def test_a_faint_text_and_a_faint_edge_are_found(qtbot):
     shown = QWidget()
     qtbot.addWidget(shown)
-    shown.setStyleSheet(
-        "QWidget { background: #ffffff } QLabel { color: #999999 } QLineEdit { border: 1px solid #dddddd }"
-    )
+    shown.setStyleSheet("QWidget { background: #ffffff; color: #999999 } QLineEdit { border: 1px solid #dddddd }")
     column = QVBoxLayout(shown)
     column.addWidget(QLabel("faint words"))
     column.addWidget(QLineEdit())
+    items = QListWidget()
+    items.addItem("faint item")
+    column.addWidget(items)
     with qtbot.waitExposed(shown):
         shown.show()
-    ((_, words, contrast),) = faint_texts(shown)
-    assert words == "faint words"
-    assert 2 < contrast < 3.5
+    found = {words: contrast for _, words, contrast in faint_texts(shown)}
+    assert set(found) == {"faint words", "faint item"}
+    assert all(2 < contrast < 3.5 for contrast in found.values())
     assert len(faint_controls(shown)) == 1
 
 

@@ -7,11 +7,20 @@ from collections.abc import Iterator
 from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.charts.kinds import CHARTS
+from ace_studio.gui.dialogs.changed_on_disk import ChangedOnDiskDialog
+from ace_studio.gui.dialogs.measure import MeasureDialog
 from ace_studio.gui.panels.plan.section import Section
+from ace_studio.gui.shell.palette import CommandPalette
 from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.gui.shell.tour import Tour
+from ace_studio.records.devices import THIS_MACHINE
+from ace_studio.session.document import DiskChange
+from tests.gui.comparing import two_plans
 
-DIALOGS = ("settings", "catch", "open-named", "help", "about")
+DIALOGS = ("settings", "catch", "open-named", "engine-host", "devices", "help", "about")
 """Actions that open a dialog."""
+OTHERS = ("command palette", "changed on disk", "measure on a device", "chart in its own window", "tour")
+"""What opens in another way: by a key, by itself, from a menu or by a button."""
 
 
 def tour_of_panels(desk) -> Iterator[tuple[str, QWidget]]:
@@ -31,13 +40,59 @@ def tour_of_panels(desk) -> Iterator[tuple[str, QWidget]]:
 
 
 def tour_of_dialogs(desk) -> Iterator[tuple[str, QWidget]]:
-    """Each dialog, open until the next one."""
+    """Each dialog, open until the next one; with what is shown over the window."""
     for action in DIALOGS:
         desk.do(action)
-        dialog = next(one for one in desk.window.findChildren(QDialog) if one.isVisible())
-        yield action, dialog
-        dialog.close()
-        desk.bot.wait(1)
+        yield action, (dialog := _shown(desk, QDialog))
+        _close(desk, dialog)
+    for name in OTHERS:
+        yield name, (dialog := _opened(desk, name))
+        _close(desk, dialog)
+
+
+def _opened(desk, name: str) -> QWidget:
+    match name:
+        case "command palette":
+            desk.do("palette")
+            return _shown(desk, CommandPalette)
+        case "changed on disk":
+            change = DiskChange(text="[measure]\nrounds = 70\n", mine="[measure]\nrounds = 50\n")
+            dialog = ChangedOnDiskDialog(
+                desk.session, desk.window.theme, desk.window, change=change, keep=bool, save_as=bool
+            )
+            dialog.show()
+            return dialog
+        case "measure on a device":
+            dialog = MeasureDialog(desk.session, THIS_MACHINE, desk.window)
+            dialog.show()
+            desk.bot.waitUntil(lambda: dialog.end_button.text() == "Close")
+            return dialog
+        case "chart in its own window":
+            charts = desk.panel("charts")
+            charts.show_chart(CHARTS[0].id)
+            charts.enlarge_button.click()
+            desk.settle()
+            return _shown(desk, QDialog)
+    desk.do("tour")
+    return _shown(desk, Tour)
+
+
+def _shown(desk, kind: type[QWidget]) -> QWidget:
+    return next(one for one in desk.window.findChildren(kind) if one.isVisible())
+
+
+def _close(desk, dialog: QWidget) -> None:
+    dialog.close()
+    desk.bot.wait(1)
+
+
+def tour_of_difference(desk) -> Iterator[tuple[str, QWidget]]:
+    """Each panel that shows the difference of A and B, two runs that are made for it. The recipe changes."""
+    two_plans(desk)
+    yield "graph of A and B", desk.window.workbench.panel("graph")
+    for name in ("results", "ops", "plan", "history", "details", "charts"):
+        yield f"{name} of A and B", desk.panel(name)
+    yield "window with A and B", desk.window
 
 
 def tour(desk) -> Iterator[tuple[str, QWidget]]:
