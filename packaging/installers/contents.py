@@ -13,6 +13,8 @@ from typing import Any
 from steps import BuildError, make_environment, run, say
 
 DOCUMENT = "contents.cdx.json"
+LICENCES = "licences"
+"""Folder of the texts, ``NAME.txt`` each; the About dialog reads both (ace_studio/gui/dialogs/about.py)."""
 ALLOWED = re.compile(
     r"MIT|MIT-0|MIT-CMU|HPND|X11|ISC|0BSD|BSD-[234]-Clause|BSD-Source-Code|BSL-1\.0|Zlib|Libpng|FTL|AFL-2\.1|blessing|"
     r"bzip2-1\.0\.6|Unlicense|CC0-1\.0|PSF-2\.0|Python-2\.0|CNRI-Python|Apache-2\.0( WITH LLVM-exception)?|MPL-2\.0|"
@@ -34,7 +36,6 @@ LIBRARIES = {
     r"libbz2-1.0": "bzip2-1.0.6",
     r"libfreetype6": "FTL",
     r"libpng16-16": "Libpng",
-    r"libpython3.*": "PSF-2.0",
     r"libsqlite3-0": "blessing",
     r"liblz4-1": "BSD-2-Clause",
     r"liblzma5": "0BSD",
@@ -59,8 +60,7 @@ def write_contents(python: Path, root: Path, *, leave_out: frozenset[str] = froz
 
     Args:
         python: The interpreter whose packages are shipped.
-        root: The folder that is shipped. Gets ``contents.cdx.json``, and below ``licences`` the texts of the libraries
-            that come from this system; the texts of Python packages are in their ``dist-info``.
+        root: The folder that is shipped. Gets ``contents.cdx.json``, and below ``licences`` the text of each licence.
         leave_out: Packages of the environment that are not shipped.
 
     Returns: the path of the document.
@@ -75,7 +75,8 @@ def write_contents(python: Path, root: Path, *, leave_out: frozenset[str] = froz
     for one in components:
         if one["name"] in SAID_ELSEWHERE:
             one["licenses"] = [{"expression": SAID_ELSEWHERE[one["name"]]}]
-    components += [_python(python), *_libraries(root)]
+    _write_texts(python, root / LICENCES, components)
+    components += [_python(python, root / LICENCES), *_libraries(root)]
     document["components"] = components
     known = {one.get("bom-ref") for one in components}
     document["dependencies"] = [one for one in document.get("dependencies", []) if one["ref"] in known]
@@ -89,7 +90,7 @@ def licence_problems(components: list[dict[str, Any]]) -> list[str]:
     """What must not be shipped, in words: packages without a licence, or with one that is not allowed."""
     problems = []
     for one in components:
-        licences = [_licence_name(each) for each in one.get("licenses", [])]
+        licences = [licence_name(each) for each in one.get("licenses", [])]
         named = [each for each in licences if each != "License :: DFSG approved"]  # says nothing about the terms
         if not named:
             problems.append(f"{one['name']} {one.get('version', '')} names no licence")
@@ -106,13 +107,42 @@ def is_allowed(expression: str) -> bool:
     )
 
 
-def _licence_name(each: Mapping[str, Any]) -> str:
+def licence_name(each: Mapping[str, Any]) -> str:
+    """The name in one entry of a component's licences; empty if it names none."""
     inner = each.get("license", {})
     return str(each.get("expression") or inner.get("id") or inner.get("name") or "")
 
 
-def _python(python: Path) -> dict[str, Any]:
-    printed = run([python, "-I", "-c", "import platform; print(platform.python_version())"]).strip()
+READ_TEXTS = r"""
+import importlib.metadata, json, re, sys
+said = {}
+for one in importlib.metadata.distributions():
+    files = [f for f in one.files or () if re.search(r"licen[cs]e|copying|notice", f.name, re.I) and f.suffix != ".py"]
+    pages = [*one.metadata.get_all("Project-URL", []), *one.metadata.get_all("Home-page", [])]
+    texts = [f.locate().read_text("utf-8", "replace") for f in sorted(files) if ".dist-info" in str(f)]
+    said[one.metadata["Name"]] = [texts, pages]
+print(json.dumps(said))
+"""
+"""Run by a Python: the texts of the licences of its packages, and where else they are, by name."""
+
+
+def _write_texts(python: Path, folder: Path, components: list[dict[str, Any]]) -> None:
+    folder.mkdir(exist_ok=True)
+    said = json.loads(run([python, "-I", "-c", READ_TEXTS]).splitlines()[-1])
+    for one in components:
+        texts, pages = said.get(one["name"], ([], []))
+        text = "\n\n".join(texts) or "\n".join(["The package brings no text of its licence.", *pages])
+        (folder / f"{one['name']}.txt").write_text(text, encoding="utf-8")
+
+
+def _python(python: Path, folder: Path) -> dict[str, Any]:
+    code = "import platform, sysconfig; print(platform.python_version()); print(sysconfig.get_path('stdlib'))"
+    printed, library = run([python, "-I", "-c", code]).strip().splitlines()
+    short = ".".join(printed.split(".")[:2])
+    places = (Path(library) / "LICENSE.txt", Path(f"/usr/share/doc/python{short}/copyright"))
+    if (text := next((path for path in places if path.exists()), None)) is None:
+        raise BuildError("this Python brings no text of its licence", "install its documentation")
+    shutil.copyfile(text, folder / "Python.txt")
     return {"type": "application", "name": "Python", "version": printed, "licenses": [{"license": {"id": "PSF-2.0"}}]}
 
 
@@ -124,6 +154,8 @@ def _libraries(root: Path) -> Iterator[dict[str, Any]]:
     for file in sorted(root.rglob("lib*.so*")):
         if "site-packages" in file.parts or "PySide6" in file.parts or file.name in owners:
             continue
+        if file.name.startswith("libpython"):
+            continue  # a part of Python, whoever built it
         words = ["dpkg-query", "--search", f"*/{file.name}"]
         found = subprocess.run(words, capture_output=True, text=True, check=False).stdout
         if owner := re.match(r"([^:,]+)(:\S+)?: /(usr/)?lib", found):
@@ -133,8 +165,7 @@ def _libraries(root: Path) -> Iterator[dict[str, Any]]:
         copyright_file = Path("/usr/share/doc") / name / "copyright"
         if not copyright_file.exists():
             raise BuildError(f"{copyright_file} is not there", "install the documentation of the package")
-        (root / "licences").mkdir(exist_ok=True)
-        shutil.copyfile(copyright_file, root / "licences" / f"{name}.txt")
+        shutil.copyfile(copyright_file, root / LICENCES / f"{name}.txt")
         plain = name.removesuffix("t64")  # rebuilt with times of 64 bits
         licence = next((one for pattern, one in LIBRARIES.items() if re.fullmatch(pattern, plain)), "")
         yield {

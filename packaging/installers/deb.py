@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from freeze import NAME, freeze
+from contents import DOCUMENT, LICENCES, licence_name
+from freeze import NAME, freeze, window_python
 from steps import ROOT, BuildError, run, say, version
 
 sys.path.insert(0, str(ROOT / "packaging"))
@@ -31,12 +33,31 @@ COMPLETIONS = {
     "fish": "fish/vendor_completions.d/ace-studio.fish",
 }
 """Shell -> where below /usr/share it looks for completions."""
-REMOVAL = f"""\
+SCRIPTS = {
+    "prerm": f"""\
 #!/bin/sh
 # An engine that root started left bytecode beside the sources.
 set -e
 find /opt/{NAME} -depth -type d -name __pycache__ -exec rm -r {{}} +
-"""
+""",
+    "postrm": f"""\
+#!/bin/sh
+# Purging also removes history, settings, engine packs and caches of the user who purges, as that user; what other
+# users of this machine have is theirs.
+set -e
+[ "$1" = purge ] || exit 0
+user=${{SUDO_UID:-${{PKEXEC_UID:-0}}}}
+entry=$(getent passwd "$user") || exit 0
+name=${{entry%%:*}}
+home=$(printf '%s' "$entry" | cut -d: -f6)
+for folder in .config .local/share .local/state .cache; do
+    if [ -d "$home/$folder/{NAME}" ]; then
+        runuser -u "$name" -- rm -rf -- "$home/$folder/{NAME}" || true
+    fi
+done
+""",
+}
+"""Script of the package -> its text."""
 
 
 def build_deb(out: Path, work: Path) -> Path:
@@ -51,12 +72,9 @@ def build_deb(out: Path, work: Path) -> Path:
     shutil.copytree(freeze(work), home, symlinks=True)
     (tree / "usr" / "bin").mkdir(parents=True)
     (tree / "usr" / "bin" / NAME).symlink_to(f"/opt/{NAME}/{NAME}")
-    run([sys.executable, ROOT / "packaging" / "linux" / "stage.py", tree])
-    for shell, place in COMPLETIONS.items():
-        path = tree / "usr" / "share" / place
-        path.parent.mkdir(parents=True)
-        path.write_text(run([home / NAME, "completion", shell]), encoding="utf-8")
-    _stage_documents(tree)
+    run([window_python(work), ROOT / "packaging" / "linux" / "stage.py", tree])
+    write_completions(home / NAME, tree / "usr" / "share")
+    _stage_documents(tree, home)
     for path in tree.rglob("*"):
         if not path.is_symlink():
             is_program = path.is_dir() or path.stat().st_mode & 0o100
@@ -68,12 +86,35 @@ def build_deb(out: Path, work: Path) -> Path:
     return package
 
 
-def _stage_documents(tree: Path) -> None:
+def write_completions(program: Path, share: Path) -> None:
+    """Write what the shells complete the command with."""
+    for shell, place in COMPLETIONS.items():
+        path = share / place
+        path.parent.mkdir(parents=True)
+        path.write_text(run([program, "completion", shell]), encoding="utf-8")
+
+
+def _stage_documents(tree: Path, home: Path) -> None:
     documents = tree / "usr" / "share" / "doc" / NAME
     documents.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "LICENSE", documents / "copyright")
+    (documents / "copyright").write_text(copyright_text(home), encoding="utf-8")
     with (documents / "changelog.gz").open("wb") as file:
         file.write(gzip.compress((ROOT / "CHANGELOG.md").read_bytes(), mtime=0))
+
+
+def copyright_text(home: Path) -> str:
+    """Our licence, and name, version and licence of everything else in the package."""
+    components = json.loads((home / DOCUMENT).read_text("utf-8"))["components"]
+    lines = (
+        f"  {one['name']} {one.get('version', '')}: {' AND '.join(filter(None, map(licence_name, one['licenses'])))}\n"
+        for one in sorted(components, key=lambda one: one["name"].casefold())
+        if one["name"] != NAME
+    )
+    return (
+        f"ACE Studio, Copyright the ACE Studio authors, is under the Apache License 2.0, whose text is below.\n\n"
+        f"The package also holds, unchanged and as files of their own:\n\n{''.join(lines)}\n"
+        f"Their texts are in /opt/{NAME}/{LICENCES}, one file each.\n\n{(ROOT / 'LICENSE').read_text('utf-8')}"
+    )
 
 
 def _write_control(tree: Path, machine: str) -> None:
@@ -87,9 +128,9 @@ def _write_control(tree: Path, machine: str) -> None:
         f"Priority: optional\nDescription: {SUMMARY}\n{DESCRIPTION}",
         encoding="utf-8",
     )
-    removal = folder / "prerm"
-    removal.write_text(REMOVAL, encoding="utf-8")
-    removal.chmod(0o755)
+    for name, text in SCRIPTS.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o755)
     sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(tree)}\n" for path in files)
     (folder / "md5sums").write_text("".join(sums), encoding="utf-8")
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
-from contents import NOT_SHIPPED, write_contents
+from contents import DOCUMENT, LICENCES, NOT_SHIPPED, write_contents
+from icons import program_icon
 from steps import HERE, ROOT, make_environment, run, say, version
 
 NAME = "ace-studio"
+
+
+def window_python(work: Path) -> Path:
+    """The Python with what the window needs, and nothing else."""
+    return make_environment(work / "window", "pyinstaller", "pyinstaller-hooks-contrib")
 
 
 def freeze(work: Path) -> Path:
@@ -18,7 +25,7 @@ def freeze(work: Path) -> Path:
     The environment holds only what the window needs, so that nothing else can get in.
     """
     say("installing what the window needs")
-    python = make_environment(work / "window", "pyinstaller", "pyinstaller-hooks-contrib")
+    python = window_python(work)
     # Not editable: what is frozen is what the wheel has.
     make_environment(work / "window", "--upgrade", "--force-reinstall", "--no-deps", ROOT)
     make_environment(work / "window", f"{ROOT}[window]")
@@ -32,11 +39,16 @@ def freeze(work: Path) -> Path:
             "--distpath", work / "frozen", "--workpath", work / "freezing",
         ],
         cwd=HERE,
-        variables={"ACE_PACKAGE": package, "ACE_VERSION": version(), "ACE_ICON": str(make_icon(python, work) or "")},
+        variables={"ACE_PACKAGE": package, "ACE_VERSION": version(), "ACE_ICON": str(program_icon(python, work) or "")},
     )  # fmt: skip
     folder = work / "frozen" / NAME
     forget_places(folder)
     write_contents(python, folder, leave_out=frozenset(NOT_SHIPPED))
+    if sys.platform == "darwin":
+        resources = work / "frozen" / "ACE Studio.app" / "Contents" / "Resources"
+        forget_places(resources)
+        shutil.copy(folder / DOCUMENT, resources)
+        shutil.copytree(folder / LICENCES, resources / LICENCES, dirs_exist_ok=True)
     check_start(folder / (f"{NAME}.exe" if os.name == "nt" else NAME))
     return folder
 
@@ -50,20 +62,6 @@ def forget_places(folder: Path) -> None:
 
 def _is_forgotten(line: str) -> bool:
     return line.startswith("../") or ".dist-info/direct_url.json," in line
-
-
-def make_icon(python: Path, work: Path) -> Path | None:
-    """The icon in the form that the executables of this system hold; None on Linux, where the desktop looks for it."""
-    suffix = {"win32": ".ico", "darwin": ".icns"}.get(sys.platform)
-    if suffix is None:
-        return None
-    icon = work / f"ace-studio{suffix}"
-    code = (
-        "import sys; from PySide6.QtGui import QGuiApplication, QIcon; application = QGuiApplication(['', '-platform', "
-        "'offscreen']); assert QIcon(sys.argv[1]).pixmap(256, 256).save(sys.argv[2]), 'Qt cannot write this format'"
-    )
-    run([python, "-I", "-c", code, ROOT / "resources" / "icons" / "ace-studio.svg", icon])
-    return icon
 
 
 def check_start(executable: Path) -> None:

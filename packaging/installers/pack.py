@@ -144,14 +144,19 @@ def install_packages(root: Path, kind: str) -> None:
 
 
 def check_pack(root: Path, kind: str) -> dict[str, str]:
-    """Import the engine's libraries in the moved Python and return name -> version of all packages."""
+    """Import the engine's libraries in the moved Python and return name -> version of all packages.
+
+    Raises: BuildError if one cannot be imported, or the build of torch is not that of the kind.
+    """
     modules = ["ssl", "sqlite3", "ctypes", "lzma", "bz2", "msgspec", "torch", "onnxruntime"]
     modules += ["openvino", "nncf"] if kind != "small" else []
     code = (
         "import json, sys, importlib, importlib.metadata as m\n"
         f"[importlib.import_module(name) for name in {modules!r}]\n"
+        "import torch\n"
         "assert all('site-packages' not in p or p.startswith(sys.prefix) for p in sys.path), sys.path\n"
-        "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions()}, sort_keys=True))"
+        "packages = {d.metadata['Name']: d.version for d in m.distributions()}\n"
+        "print(json.dumps({'packages': packages, 'cuda': torch.version.cuda}, sort_keys=True))"
     )
     moved = root.with_name("moved to another place")
     root.rename(moved)
@@ -159,7 +164,20 @@ def check_pack(root: Path, kind: str) -> dict[str, str]:
         printed = run([moved / "bin" / "python3", "-B", "-W", "ignore", "-c", code], cwd=moved)
     finally:
         moved.rename(root)
-    return dict(json.loads(printed.strip().splitlines()[-1]))
+    found = json.loads(printed.strip().splitlines()[-1])
+    check_build(kind, found["cuda"])
+    return dict(found["packages"])
+
+
+def check_build(kind: str, cuda: str | None) -> None:
+    """Compare the build of torch, ``torch.version.cuda``, with the kind of the pack.
+
+    Raises: BuildError if a CUDA pack got the CPU build, or another one a build that is gigabytes larger.
+    """
+    if (kind == "cuda") != (cuda is not None):
+        build = f"the build of torch for CUDA {cuda}" if cuda else "the CPU build of torch"
+        remedy = "name an index or a folder with the other build in pip's settings"
+        raise BuildError(f"a pack {kind} would hold {build}", remedy)
 
 
 def describe(root: Path, name: str, kind: str, packages: dict[str, str]) -> None:

@@ -6,17 +6,27 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from freeze import NAME, freeze
-from steps import say, system_tag, version, write_archive
+from deb import write_completions
+from freeze import NAME, freeze, window_python
+from steps import ROOT, run, say, system_tag, version, write_archive
 
 
 def build_tar(out: Path, work: Path, pack: Path | None) -> Path:
-    """Build the archive; returns it. It is unpacked anywhere and started as ``ace-studio/ace-studio``."""
+    """Build the archive; returns it. It is unpacked anywhere, and ``ace-studio`` in it is started.
+
+    ``desktop-entry install`` in it puts what is below ``share`` among the user's menus, icons and file types.
+    """
     program = freeze(work)
     name = f"{NAME}-{version()}-{system_tag()}"
     root = work / name
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(program, root, symlinks=True)
+    linux, staged = ROOT / "packaging" / "linux", work / "staged"
+    shutil.rmtree(staged, ignore_errors=True)
+    run([window_python(work), linux / "stage.py", staged])
+    shutil.move(staged / "usr" / "share", root / "share")
+    write_completions(root / NAME, root / "share")
+    shutil.copy(linux / "desktop-entry", root)
     if pack is not None:
         say(f"putting {pack.name} beside the program")
         with tarfile.open(pack) as archive:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from steps import ROOT, BuildError, make_environment, run, say
+from steps import ROOT, BuildError, make_environment, run, say, write_checksum
 
 IN_EVERY_WHEEL = (
     "ace_studio/__main__.py",
@@ -30,6 +30,7 @@ def build_wheel(out: Path, work: Path) -> Path:
     source = max(out.glob("ace_studio-*.tar.gz"), key=lambda path: path.stat().st_mtime)
     check_contents(wheel)
     run([python, "-m", "twine", "check", "--strict", wheel, source])
+    write_checksum(source)
     say(f"{len({*out.glob('ace_studio-*')} - before)} new files in {out}")
     return wheel
 

@@ -2,7 +2,8 @@
 
     python packaging/linux/stage.py PREFIX
 
-Below PREFIX, as a package installs it (``usr/share/...``); the same bytes each time.
+Below PREFIX, as a package installs it (``usr/share/...``); the same bytes each time. The Python needs PySide6, which
+draws the icons.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging" / "installers"))
+from icons import stage_icons  # noqa: E402
 from steps import build_time, version  # noqa: E402
 
 ID = "ace_studio.desktop.AceStudio"
@@ -28,12 +30,17 @@ ABOUT = (
     "runtimes, measure latency and accuracy, and export the verified artifact. Everything happens on this machine."
 )
 TYPES = (
-    ("application/x-pytorch-weights", "PyTorch weights or model", ("*.pt", "*.pth"), b"PK\x03\x04"),
-    ("application/x-pytorch-program", "PyTorch exported program", ("*.pt2",), b"PK\x03\x04"),
-    ("application/x-onnx", "ONNX model", ("*.onnx",), b""),
-    ("application/x-safetensors", "Tensors (safetensors)", ("*.safetensors",), b""),
+    ("application/x-pytorch-weights", "PyTorch weights or model", ("*.pt", "*.pth"), "application/zip"),
+    ("application/x-pytorch-program", "PyTorch exported program", ("*.pt2",), "application/zip"),
+    ("application/x-onnx", "ONNX model", ("*.onnx",), ""),
+    ("application/x-safetensors", "Tensors (safetensors)", ("*.safetensors",), ""),
+    ("application/x-ace-studio-recipe", "ACE Studio recipe", ("*.ace.toml", "recipe.toml"), "application/toml"),
 )
-"""MIME type, name, patterns, first bytes. A recipe is a ``.toml``, which has a type already (application/toml)."""
+"""MIME type, name, patterns, and the type that it is a kind of, whose programs are offered too.
+
+A recipe with another name is a plain ``.toml`` (application/toml), which is opened as well. None has first bytes that
+tell it from other files: a recipe begins with a comment or a key, ONNX and safetensors with a length.
+"""
 
 
 def stage(prefix: Path) -> None:
@@ -45,6 +52,7 @@ def stage(prefix: Path) -> None:
     icon = share / "icons" / "hicolor" / "scalable" / "apps" / f"{NAME}.svg"
     icon.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "resources" / "icons" / "ace-studio.svg", icon)
+    stage_icons(Path(sys.executable), share)
     manual = share / "man" / "man1" / f"{NAME}.1.gz"
     manual.parent.mkdir(parents=True, exist_ok=True)
     manual.write_bytes(gzip.compress(manual_page().encode(), mtime=0))
@@ -64,11 +72,12 @@ def desktop_entry() -> str:
 def mime_types() -> str:
     """File types that shared-mime-info does not have; a pattern alone weighs little, so that others may claim it."""
     rows = []
-    for name, words, patterns, magic in TYPES:
+    for name, words, patterns, kind in TYPES:
         rows.append(f'  <mime-type type="{name}">\n    <comment>{escape(words)}</comment>')
-        rows += [f'    <glob weight="40" pattern="{pattern}"/>' for pattern in patterns]
-        if magic:
-            rows.append('    <sub-class-of type="application/zip"/>')
+        weight = 60 if kind == "application/toml" else 40  # more than *.toml has
+        rows += [f'    <glob weight="{weight}" pattern="{pattern}"/>' for pattern in patterns]
+        if kind:
+            rows.append(f'    <sub-class-of type="{kind}"/>')
         rows.append("  </mime-type>")
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<mime-info xmlns="http://www.freedesktop.org/standards/shared-mime-info">'
     return "\n".join([head, *rows, "</mime-info>", ""])

@@ -35,6 +35,8 @@ VIAddVersionKey "LegalCopyright" "The ACE Studio authors, Apache License 2.0"
 ; program, and history and settings of the user, are left.
 !macro REMOVE_PROGRAM
   RMDir /r "$INSTDIR\program"
+  RMDir /r "$INSTDIR\licences"
+  Delete "$INSTDIR\contents.cdx.json"
   Delete "$INSTDIR\${PROGRAM}"
   Delete "$INSTDIR\${WINDOW}"
 !macroend
@@ -68,7 +70,6 @@ SectionEnd
 
 Section "Uninstall"
   !insertmacro REMOVE_PROGRAM
-  Delete "$INSTDIR\contents.cdx.json"
   Delete "$INSTDIR\uninstall.exe"
   RMDir "$INSTDIR"
   Delete "$SMPROGRAMS\${NAME}.lnk"

@@ -12,8 +12,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
+
+import ace_studio
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +127,89 @@ def test_what_names_no_licence_or_a_forbidden_one_is_not_shipped(scripts):
     ]
     said = ["silent 1.0 names no licence", "libreadline8 is under GPL-3.0-or-later"]
     assert scripts("contents").licence_problems(components) == said
+
+
+@pytest.mark.parametrize(("kind", "cuda"), [("cuda", None), ("cpu", "13.0"), ("small", "12.8")])
+def test_a_pack_whose_torch_is_of_another_build_than_its_kind_is_not_made(scripts, tmp_path, kind, cuda):
+    pack, build_error = scripts("pack"), scripts("steps").BuildError
+    python = tmp_path / "pack" / "bin" / "python3"
+    python.parent.mkdir(parents=True)
+
+    def answer(cuda: str | None) -> None:
+        said = json.dumps({"packages": {"torch": "2.13.0"}, "cuda": cuda})
+        python.write_text(f"#!/bin/sh\necho '{said}'\n")
+        python.chmod(0o755)
+
+    answer(cuda)
+    with pytest.raises(build_error, match=f"a pack {kind} would hold the .*build") as caught:
+        pack.check_pack(tmp_path / "pack", kind)
+    assert "pip's settings" in caught.value.remedy
+    answer("13.0" if cuda is None else None)
+    assert pack.check_pack(tmp_path / "pack", kind) == {"torch": "2.13.0"}
+
+
+def test_every_component_has_the_text_of_its_licence_in_a_file(scripts, tmp_path):
+    contents = scripts("contents")
+    components = [{"name": "msgspec"}, {"name": "no-such-package"}]
+    contents._write_texts(Path(sys.executable), tmp_path / "licences", components)
+    python = contents._python(Path(sys.executable), tmp_path / "licences")
+    texts = {path.name: path.read_text("utf-8") for path in (tmp_path / "licences").iterdir()}
+    assert set(texts) == {"msgspec.txt", "no-such-package.txt", "Python.txt"}
+    assert "Redistribution and use in source and binary forms" in texts["msgspec.txt"]
+    assert "brings no text" in texts["no-such-package.txt"]
+    assert "Python Software Foundation" in texts["Python.txt"]
+    assert python["version"].startswith("3.")
+
+
+def test_the_copyright_of_the_debian_package_names_everything_in_it(scripts, tmp_path):
+    components = [
+        {"name": "ace-studio", "version": "0.2.0", "licenses": [{"license": {"id": "Apache-2.0"}}]},
+        {"name": "zlib1g", "version": "1.2", "licenses": [{"expression": "Zlib"}]},
+        {"name": "Qt", "version": "6", "licenses": [{"license": {"name": "LGPL"}}, {"license": {"id": "MIT"}}]},
+    ]
+    (tmp_path / "contents.cdx.json").write_text(json.dumps({"components": components}))
+    text = scripts("deb").copyright_text(tmp_path)
+    assert "\n  Qt 6: LGPL AND MIT\n  zlib1g 1.2: Zlib\n" in text
+    assert "/opt/ace-studio/licences" in text and "TERMS AND CONDITIONS" in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the scripts of a Debian package")
+def test_purging_removes_the_folders_of_the_one_who_purges_and_removal_none(scripts, tmp_path):
+    home, tools = tmp_path / "home", tmp_path / "tools"
+    folders = [home / place / "ace-studio" for place in (".config", ".local/share", ".local/state", ".cache")]
+    for folder in folders:
+        (folder / "a folder").mkdir(parents=True)
+    (home / ".config" / "other").mkdir()
+    tools.mkdir()
+    (tools / "getent").write_text(f'#!/bin/sh\n[ "$2" = 1234 ] && echo "ada:x:1234:1234:Ada:{home}:/bin/sh"\n')
+    (tools / "runuser").write_text('#!/bin/sh\n[ "$2" = ada ] && shift 3 && exec "$@"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    script = tmp_path / "postrm"
+    script.write_text(scripts("deb").SCRIPTS["postrm"])
+
+    def call(word: str, user: str) -> None:
+        environment = {"PATH": f"{tools}:{os.environ['PATH']}", "SUDO_UID": user}
+        subprocess.run(["sh", script, word], env=environment, check=True)
+
+    for word, user in (("remove", "1234"), ("upgrade", "1234"), ("purge", "77")):
+        call(word, user)
+        assert all(folder.is_dir() for folder in folders)
+    call("purge", "1234")
+    assert not any(folder.exists() for folder in folders)
+    assert (home / ".config" / "other").is_dir()
+
+
+def test_the_version_in_the_package_is_that_of_the_installers(scripts):
+    assert ace_studio.__version__ == scripts("steps").version()
+
+
+def test_the_windows_uninstaller_knows_everything_that_is_beside_the_program(scripts):
+    windows, contents = scripts("windows"), scripts("contents")
+    removed = windows.SCRIPT.read_text().partition("!macro REMOVE_PROGRAM")[2].partition("!macroend")[0]
+    assert 'RMDir /r "$INSTDIR\\program"' in removed
+    assert f'RMDir /r "$INSTDIR\\{contents.LICENCES}"' in removed
+    assert f'Delete "$INSTDIR\\{contents.DOCUMENT}"' in removed
 
 
 @pytest.mark.skipif(shutil.which("makensis") is None, reason="NSIS is not here")

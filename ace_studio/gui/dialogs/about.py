@@ -1,13 +1,20 @@
-"""About: what this is, the versions for a report, and the licences of everything that it runs on."""
+"""About: what this is, the versions for a report, and the licences of everything that it runs on.
+
+An installer lists what it holds in ``contents.cdx.json`` and has the texts in ``licences`` beside it, by
+packaging/installers/contents.py: more than Python packages, and none that only this machine has.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from PySide6 import __version__ as qt_version
 from PySide6.QtWidgets import QApplication, QDialog, QListWidget, QTabWidget, QWidget
 
@@ -58,7 +65,7 @@ class AboutDialog(QDialog):
     def _fill_licences(self) -> None:
         """List the packages, when they are first looked at: that reads a file of each."""
         if not self.licences.count():
-            self._found = licences()
+            self._found = shipped_licences(contents_folder()) or licences()
             self.licences.addItems([each.title for each in self._found])
             self.licences.addItem(tr("Icons, fonts and data"))
             for at in range(self.licences.count()):
@@ -89,6 +96,7 @@ def about_text(environment: EnvironmentReport | None) -> str:
 
 
 OWN = "ace-studio"
+CONTENTS = "contents.cdx.json"
 NOT_SHIPPED = {"test"}
 """Extras that are for developers."""
 SHIPPED_DATA = (
@@ -133,6 +141,50 @@ class Licence:
             texts = [(Path(__file__).parents[3] / "LICENSE").read_text(encoding="utf-8")]
         pages = (*self.package.metadata.get_all("Project-URL", []), *self.package.metadata.get_all("Home-page", []))
         return "\n\n".join(texts) or "\n".join([tr("The package brings no text of its licence."), *pages])
+
+
+@dataclass(frozen=True)
+class ShippedLicence:
+    """The licence of one thing that an installed program holds."""
+
+    title: str
+    """Name, version and licence."""
+    file: Path
+
+    @property
+    def text(self) -> str:
+        """The text, or that there is none."""
+        if not self.file.is_file():
+            return tr("The package brings no text of its licence.")
+        return self.file.read_text(encoding="utf-8", errors="replace")
+
+
+def contents_folder() -> Path:
+    """Where an installer lists what it holds: beside the program, and in the resources of a macOS application."""
+    program = Path(sys.executable).parent
+    return next((one for one in (program, program.parent / "Resources") if (one / CONTENTS).is_file()), program)
+
+
+def shipped_licences(folder: Path) -> list[ShippedLicence]:
+    """ACE Studio first, then everything else that the program holds, by name; empty without a list of contents."""
+    if not (folder / CONTENTS).is_file():
+        return []
+    components = msgspec.json.decode((folder / CONTENTS).read_bytes())["components"]
+    return [
+        ShippedLicence(
+            f"{one['name']} {one.get('version', '')}: {', '.join(_names(one)) or 'unknown'}",
+            folder / "licences" / f"{one['name']}.txt",
+        )
+        for one in sorted(components, key=lambda one: (one["name"] != OWN, one["name"].casefold()))
+    ]
+
+
+def _names(component: dict[str, Any]) -> list[str]:
+    found = []
+    for each in component.get("licenses", []):
+        inner = each.get("license", {})
+        found.append(each.get("expression") or inner.get("id") or inner.get("name") or "")
+    return [name.rpartition(":: ")[2] for name in found if name]
 
 
 def licences() -> list[Licence]:

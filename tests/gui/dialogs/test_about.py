@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 import tomllib
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
-from ace_studio.gui.dialogs.about import NOT_SHIPPED, OWN, AboutDialog, Licence, about_text, licences
+from ace_studio.gui.dialogs.about import (
+    CONTENTS,
+    NOT_SHIPPED,
+    OWN,
+    AboutDialog,
+    Licence,
+    about_text,
+    contents_folder,
+    licences,
+)
 
 
 def test_about_names_the_versions_of_window_and_engine(desk):
@@ -57,3 +68,25 @@ def test_every_package_that_the_project_names_is_listed_if_it_is_installed(root)
 
 def test_a_text_is_shown_for_every_package_or_where_to_find_it():
     assert [each.title for each in licences() if len(each.text) < 60] == []
+
+
+def test_an_installed_program_shows_what_its_list_of_contents_names(desk, tmp_path, monkeypatch):
+    components = [
+        {"name": "zlib1g", "version": "1.2", "licenses": [{"expression": "Zlib"}]},
+        {"name": OWN, "version": "0.2.0", "licenses": [{"license": {"id": "Apache-2.0"}}]},
+        {"name": "Qt", "version": "6", "licenses": [{"license": {"name": "License :: OSI Approved :: LGPL"}}]},
+    ]
+    (tmp_path / "Resources" / "licences").mkdir(parents=True)
+    (tmp_path / "Resources" / CONTENTS).write_text(json.dumps({"components": components}))
+    (tmp_path / "Resources" / "licences" / "Qt.txt").write_text("the text of Qt")
+    for program in (tmp_path / "Resources" / "ace-studio", tmp_path / "MacOS" / "ace-studio"):
+        monkeypatch.setattr(sys, "executable", str(program))
+        assert contents_folder() == tmp_path / "Resources"
+    dialog = AboutDialog(desk.session)
+    dialog.tabs.setCurrentIndex(1)
+    rows = [dialog.licences.item(at).text() for at in range(dialog.licences.count())]
+    assert rows[:3] == ["ace-studio 0.2.0: Apache-2.0", "Qt 6: LGPL", "zlib1g 1.2: Zlib"]
+    dialog.licences.setCurrentRow(1)
+    assert dialog.text.toPlainText() == "the text of Qt"
+    dialog.licences.setCurrentRow(2)
+    assert "no text" in dialog.text.toPlainText()
