@@ -297,7 +297,7 @@ class Start:
 
 
 def choose_start(arguments: Sequence[str]) -> Start:
-    """Choose what the command line starts; words other than setup, test and check go to the program."""
+    """Choose what the command line starts; words other than setup, test, check and gpu-check go to the program."""
     word, rest = (arguments[0] if arguments else ""), tuple(arguments[1:])
     match word:
         case "setup":
@@ -308,6 +308,8 @@ def choose_start(arguments: Sequence[str]) -> Start:
             return Start(("-m", "pytest", *options), ("all", "test"), is_in_root=True)
         case "check":
             return Start(("packaging/check.py", *rest), ("all", "test"), is_in_root=True)
+        case "gpu-check":
+            return Start(("-P", str(ROOT / "packaging" / "gpu" / "check.py"), *rest), ("all", "test"))
         case _:
             # -P: files of the folder the user stands in must not shadow modules of the program.
             return Start(("-P", "-m", "ace_studio", *arguments), is_window=word in {"", "open"} or _names_a_file(word))

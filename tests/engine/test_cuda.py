@@ -8,6 +8,7 @@ import ace_studio
 from ace_studio.engine import measure
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
+from ace_studio.records.recipes.plan import Precision
 
 CUDA, CPU = torch.device("cuda:0"), torch.device("cpu")
 
@@ -33,6 +34,25 @@ def test_a_model_is_captured_measured_and_verified_on_the_gpu(tmp_path):
     assert chosen.verified
     assert {op.device for op in chosen.ops if op.actual == "fp32"} == {"cuda:0"}
     assert result.report.environment["device"] == "cuda:0"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("precision", "least_db"), [("fp8", 20.0), ("int8-dynamic", 25.0), ("int4-weight", 10.0)])
+def test_torchao_computes_linear_layers_at_a_low_precision_and_they_stay_close(tmp_path, precision, least_db):
+    target = TARGETS["torchao-cuda"]
+    if problem := target.available().reason or target.precision_problem(Precision(precision)):
+        pytest.skip(problem)
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
+    inputs = [torch.randn(16, 256), torch.randn(32, 256)]
+    result = ace_studio.compile(
+        net, tracing_inputs=inputs, calibration_inputs=inputs, default=precision, target="torchao-cuda", device="cuda",
+        rounds=3, out=tmp_path,
+    )  # fmt: skip
+    (run,) = (one for one in result.report.runs if one.target == "torchao-cuda")
+    assert run.verified
+    assert run.sqnr_db > least_db
+    assert {op.actual for op in run.ops if op.op == "aten.linear.default"} == {precision}
 
 
 ONLY_ON_A_GPU = {"torchao-cuda", "tensorrt"}
