@@ -19,12 +19,13 @@ from ace_studio.engine.pipeline.compress.candidates import (
     prefer_exact,
     slower_words,
 )
-from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.job import CompressionJob, Unpaid
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.goals import misses, run_figures
+from ace_studio.records.goals import is_clearly_faster, misses, run_figures
 from ace_studio.records.recipes.file import recipe_text
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Result, ResultStatus, RunStatus, TargetRun
 
@@ -41,6 +42,7 @@ class Outcome:
 def conclude(job: CompressionJob) -> Outcome:
     """Choose among the runs and write the result."""
     chosen, goal_met = _choose(job, tuple(candidate.run for candidate in job.state.candidates))
+    _say_what_does_not_pay(job, chosen)
     status, error = ResultStatus.OK, None
     if chosen is None:
         status, error = ResultStatus.FAILED, _nothing_worked(job.state.candidates)
@@ -102,6 +104,43 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
         words = f"{run.target} {run.built_words} was chosen although it is slower than {others}"
         job.reporter.warn("slower", words, where=run.target)
     return chosen, goal_met
+
+
+def _say_what_does_not_pay(job: CompressionJob, chosen: int | None) -> None:
+    """Say of each target where low precisions are not worthwhile there, beginning with the chosen run's."""
+    candidates = job.state.candidates
+    first = [candidates[chosen]] if chosen is not None else []
+    told = set()
+    for one in [*first, *candidates]:
+        if one.run.status is not RunStatus.OK or one.run.target in told:
+            continue
+        if words := _unpaid_words(job.state.unpaid.get(one.run.target), one) or _float_words(job, one.run):
+            told.add(one.run.target)
+            job.reporter.warn("does-not-pay", f"{one.target.label}: {words}", where=one.run.target)
+
+
+def _unpaid_words(unpaid: Unpaid | None, candidate: Candidate) -> str:
+    """``int8-static does not pay here: 3 of 41 regions, kept at fp32``."""
+    if unpaid is None or not unpaid.regions:
+        return ""
+    lows = " or ".join(unpaid.lows)
+    count = len(unpaid.regions)
+    high = [ops for ops in unpaid.regions if candidate.plan.assigned.get(ops[0]) not in unpaid.lows]
+    kept = {str(candidate.plan.assigned.get(ops[0], Precision.FP32)) for ops in high}
+    words = f"{lows} does not pay here: {count} of {unpaid.of} regions"
+    if len(high) == count:
+        return f"{words}, kept at {' or '.join(sorted(kept))}"
+    return f"{words}, {len(high)} of them kept at fp32: keeping all of them did not make the whole faster"
+
+
+def _float_words(job: CompressionJob, run: TargetRun) -> str:
+    """Of a plan that the user gave: that the same runtime is as fast in float."""
+    speed, low, high = run.float_speedup, run.float_speedup_low, run.float_speedup_high
+    is_free = job.recipe.plan.from_goal or run.precision == Precision.FP32
+    if is_free or speed is None or run.speed_undecided or is_clearly_faster(speed, low):
+        return ""
+    interval = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"
+    return f"{run.built_words} does not pay here: fp32 there is as fast or faster ({speed:.2f}x{interval})"
 
 
 def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:

@@ -8,8 +8,10 @@ import msgspec
 
 from ace_studio.engine.pipeline.compress import choosing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import Unpaid
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, Objective, Recipe
 from ace_studio.records.results import Baseline, Latency, RunStatus, SearchStep, TargetRun
 
@@ -105,3 +107,41 @@ def test_where_size_is_wanted_a_slower_run_is_chosen_and_the_result_says_that_it
     (warning,) = job.reporter.warnings
     assert warning.code == "slower"
     assert "slower than the original (0.90x) and fp32 there (0.75x)" in warning.what
+
+
+def told_of(runs, *, assigned, unpaid=None, plan=None):
+    """What is said of candidates of one target that was searched, or given a plan."""
+    found = [
+        Candidate(SimpleNamespace(label="OpenVINO"), SimpleNamespace(assigned=its), run)
+        for run, its in zip(runs, assigned, strict=True)
+    ]
+    job = SimpleNamespace(
+        state=SimpleNamespace(candidates=found, unpaid={"openvino": unpaid} if unpaid else {}),
+        recipe=Recipe(plan=plan or Plan(from_goal=True)), reporter=Reporter(),
+    )  # fmt: skip
+    choosing._say_what_does_not_pay(job, 0)
+    return [(one.code, one.where, one.what) for one in job.reporter.warnings]
+
+
+def test_the_result_counts_the_regions_where_a_low_precision_does_not_pay():
+    low, exact = Precision.INT8_STATIC, Precision.FP32
+    unpaid = Unpaid(lows=(low,), regions=(("a", "b"), ("c",)), of=9)
+    runs = slow_job(Goal())[1][:1]
+    mixed = told_of(runs, assigned=[{"a": exact, "b": exact, "c": exact, "d": low}], unpaid=unpaid)
+    words = "OpenVINO: int8-static does not pay here: 2 of 9 regions"
+    assert mixed == [("does-not-pay", "openvino", f"{words}, kept at fp32")]
+    ((_, _, said),) = told_of(runs, assigned=[{"a": exact, "c": low}], unpaid=unpaid)
+    assert said == f"{words}, 1 of them kept at fp32: keeping all of them did not make the whole faster"
+    assert told_of(runs, assigned=[{}], unpaid=Unpaid(lows=(low,), regions=(), of=9)) == []
+
+
+def test_a_plan_of_the_users_that_is_no_faster_than_the_same_runtime_in_float_is_told():
+    given = Plan(default=Precision.INT8_STATIC)
+    (run,) = slow_job(Goal())[1][:1]
+    ((code, where, said),) = told_of([run, run], assigned=[{}, {}], plan=given)
+    assert (code, where) == ("does-not-pay", "openvino")
+    assert said == "OpenVINO: int8-static does not pay here: fp32 there is as fast or faster (0.75x)"
+    faster = msgspec.structs.replace(run, float_speedup=1.3, float_speedup_low=1.2)
+    undecided = msgspec.structs.replace(run, speed_undecided="hot")
+    assert told_of([faster, undecided], assigned=[{}, {}], plan=given) == []
+    assert told_of([run], assigned=[{}]) == []

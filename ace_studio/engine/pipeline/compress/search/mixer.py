@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.job import CompressionJob, Unpaid
 from ace_studio.engine.pipeline.compress.profiling import find_ceilings
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.mixing import Evaluation, find_mixtures
@@ -17,8 +17,11 @@ from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.records.goals import is_affordable, step_figures
 from ace_studio.records.recipes.plan import PlanRule, Precision
-from ace_studio.records.recipes.recipe import Goal, ImproveMethod
+from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
 from ace_studio.records.results import RunStatus, SearchStep
+
+QUICK_S = 10.0
+"""A build that took longer, with its check and its metric, is made only for speed."""
 
 
 def make_mixer(
@@ -54,7 +57,10 @@ def make_mixer(
         seconds_per_byte=0.0 if ceilings is None else 1e-9 / ceilings.gbytes_per_s,
         baseline_ms=max((ms for _, (_, ms) in found), default=0.0),
     )
-    return Mixer(evaluator, mixture, variants, builds, goal=job.recipe.goal, methods=methods)
+    unpaid = mixture.unpaid() if job.recipe.goal.optimize is Objective.LATENCY else ()
+    if unpaid:
+        job.state.unpaid.setdefault(variants[0].target.name, _unpaid_regions(mixture, unpaid, lows))
+    return Mixer(evaluator, mixture, variants, builds, goal=job.recipe.goal, methods=methods, unpaid=unpaid)
 
 
 class Mixer:
@@ -69,8 +75,10 @@ class Mixer:
         *,
         goal: Goal,
         methods: tuple[ImproveMethod, ...],
+        unpaid: Sequence[int] = (),
     ) -> None:
         self._evaluator = evaluator
+        self._unpaid = unpaid
         self._mixture = mixture
         self._variants = {variant.plan.default: variant for variant in variants}
         self._builds = builds
@@ -100,12 +108,10 @@ class Mixer:
                 return Evaluation(is_accurate=False, is_affordable=False, ends=True)
             return judged(step)
 
-        known = {
-            self._mixture.uniform(build.precision): judged(step)
-            for build in self._builds
-            if (step := self._evaluator.step_of(self._variant(build.precision))) is not None
-        }
-        find_mixtures(self._mixture, known, evaluate, least=least, limits=limits, min_db=min_db)
+        steps = {one.precision: self._evaluator.step_of(self._variant(one.precision)) for one in self._builds}
+        known = {self._mixture.uniform(one): judged(step) for one, step in steps.items() if step is not None}
+        is_quick = all(step.seconds <= QUICK_S for step in steps.values() if step is not None)
+        find_mixtures(self._mixture, known, evaluate, least=least, limits=limits, min_db=min_db, is_quick=is_quick)
 
     def _variant(self, precision: Precision) -> SearchVariant:
         own = self._variants.get(precision)
@@ -139,24 +145,44 @@ class Mixer:
 
     def _reasons(self, solution: Solution) -> Mapping[str, str]:
         """Op id -> why it has its precision, for every op that had a choice."""
+        unpaid = set(self._unpaid)
         return {
-            op_id: _why(group, group.choices[at], goal_words(self._goal))
-            for group, at in zip(self._mixture.groups, solution.chosen, strict=True)
+            op_id: _why(group, group.choices[own], goal=self._goal, pays=at not in unpaid)
+            for at, (group, own) in enumerate(zip(self._mixture.groups, solution.chosen, strict=True))
             for op_id in group.op_ids
         }
 
 
-def _why(group: DecisionGroup, own: Choice, requirement: str) -> str:
-    """What the choice gains and costs beside the fastest or the most exact other one."""
+def _unpaid_regions(mixture: Mixture, unpaid: Sequence[int], lows: Collection[Precision]) -> Unpaid:
+    """What is told of the groups where no low precision pays; ``unpaid`` are their indices."""
+    with_low = [any(one.precision in lows for one in group.choices) for group in mixture.groups]
+    return Unpaid(
+        lows=tuple(sorted(lows)),
+        regions=tuple(mixture.groups[at].op_ids for at in unpaid if with_low[at]),
+        of=sum(with_low),
+    )
+
+
+def _why(group: DecisionGroup, own: Choice, *, goal: Goal, pays: bool) -> str:
+    """What the choice gains and costs beside the best or the most exact other one."""
+    by_size = goal.optimize is Objective.SIZE
+    least = Least.BYTES if by_size else Least.TIME
     together = f" (with {len(group.op_ids) - 1} more)" if len(group.op_ids) > 1 else ""
-    fastest = min(group.choices, key=lambda one: one.time)
-    exact = min(group.choices, key=lambda one: one.noise)
-    if own is exact and fastest is own:
+    best, exact = min(group.choices, key=lambda one: one.figure(least)), group.choices[group.exact]
+    saved = _saved_words(exact.figure(least) - best.figure(least), by_size)
+    if own is exact and (best is own or not pays):
         others = ", ".join(f"{one.precision} {one.time:.2%}" for one in group.choices if one is not own)
-        return f"{own.precision} is the fastest here: {own.time:.2%} of the original's latency, {others}{together}"
+        word = "the fastest here" if best is own else "as fast here, with what conversions cost"
+        return f"{own.precision} is {word}: {own.time:.2%} of the original's latency, {others}{together}"
     if own is exact:
-        cost = f"would save {own.time - fastest.time:.2%} of the original's latency"
-        lost = f"alone {noise_db(fastest.noise):.1f} dB; the goal {requirement}"
-        return f"kept at {own.precision}: {fastest.precision} {cost}, {lost}{together}"
-    gain = f"saves {exact.time - own.time:.2%} of the original's latency against {exact.precision}"
-    return f"{own.precision} {gain}, alone {noise_db(own.noise):.1f} dB{together}"
+        lost = f"alone {noise_db(best.noise):.1f} dB; the goal {goal_words(goal)}"
+        return f"kept at {own.precision}: {best.precision} would save {saved}, {lost}{together}"
+    alone = f"alone {noise_db(own.noise):.1f} dB{together}"
+    gained = exact.figure(least) - own.figure(least)
+    if gained < 0.0:
+        return f"{own.precision} spares conversions, which cost more than {exact.precision} gains here, {alone}"
+    return f"{own.precision} saves {_saved_words(gained, by_size)} against {exact.precision}, {alone}"
+
+
+def _saved_words(saved: float, by_size: bool) -> str:
+    return f"{saved / 1e3:.1f} kB" if by_size else f"{saved:.2%} of the original's latency"

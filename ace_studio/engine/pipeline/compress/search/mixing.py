@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ace_studio.engine.pipeline.compress.search.mixture import Least, Limits, Mixture, Solution
 from ace_studio.engine.quantize.fidelity import decibels
+from ace_studio.records.goals import WORTHWHILE
 
 MOST_EVALUATIONS = 6
 """Mixtures that are built on a target; the best result until then counts."""
@@ -61,6 +62,7 @@ def find_mixtures(
     least: Least,
     limits: Limits,
     min_db: float | None = None,
+    is_quick: bool = False,
 ) -> None:
     """Evaluate the mixtures that promise to be better than what is known.
 
@@ -71,8 +73,10 @@ def find_mixtures(
         least: What the goal wants little of.
         limits: Bounds of the goal on time and bytes; its noise is not read.
         min_db: Fidelity that the goal requires; None if it bounds a metric or nothing.
+        is_quick: Whether a build costs so little that one is made which promises no time, only that fewer groups are
+            low: those for which it does not pay.
     """
-    search = _Mixing(mixture, dict(known), least=least, limits=limits, min_db=min_db)
+    search = _Mixing(mixture, dict(known), least=least, limits=limits, min_db=min_db, is_quick=is_quick)
     for _ in range(MOST_EVALUATIONS):
         solution = search.proposed()
         if solution is None:
@@ -92,6 +96,7 @@ class _Mixing:
         least: Least,
         limits: Limits,
         min_db: float | None,
+        is_quick: bool,
     ) -> None:
         self._mixture = mixture
         self._known = known
@@ -104,6 +109,7 @@ class _Mixing:
         """Measured over predicted figure of the last mixture."""
         self._gain_db = _FIRST_GAIN_DB
         self._disappointments = 0
+        self._may_tidy = is_quick and least is Least.TIME
 
     def learn(self, solution: Solution, evaluation: Evaluation) -> None:
         """Correct the program by what a build showed."""
@@ -130,10 +136,10 @@ class _Mixing:
         if self._least is Least.NOISE:
             return self._new(self._solve(None))
         if self._min_db is not None:
-            return self._promising(self._solve(10.0 ** (-(self._min_db - self._offset_db) / 10.0)))
+            return self._worth_a_build(self._solve(10.0 ** (-(self._min_db - self._offset_db) / 10.0)))
         low, high = self._inaccurate_db(), self._accurate_db()
         if low is None:  # everything known is accurate: what is as noisy as the noisiest of it will be, too
-            return None if high is None else self._promising(self._solve(10.0 ** (-high / 10.0)))
+            return None if high is None else self._worth_a_build(self._solve(10.0 ** (-high / 10.0)))
         if high is None or high > low + _FAR_DB:
             high = low + 2.0 * self._gain_db
             self._gain_db *= 2.0
@@ -163,6 +169,15 @@ class _Mixing:
             return self._new(solution)
         before = self._mixture.of(best).figure(self._least)
         return solution if solution.figure(self._least) <= (1.0 - SMALL_GAIN) * before else None
+
+    def _worth_a_build(self, solution: Solution | None) -> Solution | None:
+        """A promising solution, or, once, one that is as fast and more exact: it leaves out what does not pay."""
+        best, new = self._best(), self._new(solution)
+        if (found := self._promising(solution)) is not None or new is None or best is None or not self._may_tidy:
+            return found
+        self._may_tidy = False
+        before = self._mixture.of(best)
+        return new if new.noise < before.noise and new.time <= WORTHWHILE * before.time else None
 
     def _best(self) -> tuple[int, ...] | None:
         """The best that is known to meet the goal."""

@@ -17,13 +17,22 @@ from typing import Any
 
 import numpy as np
 
+from ace_studio.records.goals import WORTHWHILE
 from ace_studio.records.recipes.plan import Precision
 
 SOLVER_SECONDS = 10.0
 """HiGHS gives its best mixture until then. A graph of 1,000 groups takes about a second."""
-_GAP = 1e-3
+_GAP = 1e-4
 """Relative distance to the optimum at which the solver may stop: far below what a measurement can tell."""
 _NOTHING = 1e-30
+
+
+class Least(StrEnum):
+    """What a mixture is to have as little of as possible."""
+
+    TIME = "time"
+    BYTES = "bytes"
+    NOISE = "noise"
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,10 @@ class Choice:
     bytes: float = 0.0
     """Of the weights as stored."""
 
+    def figure(self, least: Least) -> float:
+        """What is to be small."""
+        return float(getattr(self, least))
+
 
 @dataclass(frozen=True)
 class DecisionGroup:
@@ -45,6 +58,11 @@ class DecisionGroup:
 
     op_ids: tuple[str, ...]
     choices: tuple[Choice, ...]
+
+    @property
+    def exact(self) -> int:
+        """Index of the choice with the least noise."""
+        return min(range(len(self.choices)), key=lambda at: self.choices[at].noise)
 
 
 @dataclass(frozen=True)
@@ -55,14 +73,6 @@ class Border:
     target: int
     time: float
     """Of the conversion, as a share of the baseline's latency."""
-
-
-class Least(StrEnum):
-    """What a mixture is to have as little of as possible."""
-
-    TIME = "time"
-    BYTES = "bytes"
-    NOISE = "noise"
 
 
 @dataclass(frozen=True)
@@ -111,10 +121,7 @@ class Mixture:
     def uniform(self, precision: Precision) -> tuple[int, ...]:
         """Every group at this precision where it has it, else at its most exact one."""
         return tuple(
-            next(
-                (at for at, one in enumerate(group.choices) if one.precision is precision),
-                min(range(len(group.choices)), key=lambda at: group.choices[at].noise),
-            )
+            next((at for at, one in enumerate(group.choices) if one.precision is precision), group.exact)
             for group in self.groups
         )
 
@@ -156,9 +163,21 @@ class Mixture:
     def solve(self, least: Least, limits: Limits) -> Solution | None:
         """The mixture with the least of a figure within the limits; None if there is none.
 
-        Needs scipy. The three figures are scaled, so that the solver's tolerances mean the same for each.
+        Where that is the time, no set of groups is low that would be less than `WORTHWHILE` times slower if all of it
+        were exact, conversions included. Needs scipy. The three figures are scaled, so that the solver's tolerances
+        mean the same for each.
         """
         return _Program(self, least, limits).solve()
+
+    def unpaid(self) -> tuple[int, ...]:
+        """Indices of the groups for which no lower precision pays, however little accuracy is asked for."""
+        fastest = self.solve(Least.TIME, Limits())
+        chosen = () if fastest is None else fastest.chosen
+        return tuple(
+            at
+            for at, (group, own) in enumerate(zip(self.groups, chosen, strict=False))
+            if own == group.exact and len(group.choices) > 1
+        )
 
 
 _Row = tuple[Mapping[int, float], float, float]
@@ -184,7 +203,7 @@ class _Program:
         upper = np.ones(self._width)
         upper[: self._count][self._hopeless()] = 0.0
         found = milp(
-            self._scaled(self._weights(self._least)),
+            self._scaled(self._objective()),
             integrality=np.concatenate([np.ones(self._count), np.zeros(len(self._crossable))]),
             bounds=Bounds(0.0, upper),
             constraints=_constraint(rows, self._width),
@@ -197,9 +216,18 @@ class _Program:
         ]
         return self._mixture.of(chosen)
 
+    def _objective(self) -> Any:
+        """What is to be small: a choice that is not exact counts with the gain that it must have at least."""
+        weights = self._weights(self._least)
+        if self._least is Least.TIME:
+            weights[: self._count] *= WORTHWHILE
+            for start, group in zip(self._starts, self._mixture.groups, strict=False):
+                weights[start + group.exact] /= WORTHWHILE
+        return weights
+
     def _weights(self, least: Least) -> Any:
-        """The objective, or the left side of a limit. Shape: the number of variables."""
-        own = [float(getattr(one, least)) for group in self._mixture.groups for one in group.choices]
+        """A figure of every choice, and of every crossed border. Shape: the number of variables."""
+        own = [one.figure(least) for group in self._mixture.groups for one in group.choices]
         crossing = [one.time if least is Least.TIME else 0.0 for one in self._crossable]
         return np.array(own + crossing)
 

@@ -125,3 +125,12 @@ def test_a_failed_build_ends_the_search_of_the_target():
 def test_where_not_even_all_high_is_enough_nothing_is_promised():
     model = Model(_mixture(), needed_db=300.0)
     assert len(_search(model, min_db=300.0).built) <= 1
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+def test_what_does_not_pay_is_left_out_once_where_a_build_is_quick(is_quick):
+    idle = tuple(DecisionGroup((f"idle{i}",), (Choice(LOW, 1e-6, 0.0999), Choice(HIGH, 0.0, 0.1))) for i in range(3))
+    model = Model(Mixture((*idle, *_mixture(8).groups)), needed_db=-10.0)
+    find_mixtures(model.mixture, model.known, model, least=Least.TIME, limits=Limits(), is_quick=is_quick)
+    kept = [{op for op, one in model.mixture.assigned(built.chosen).items() if one is HIGH} for built in model.built]
+    assert kept == ([{"idle0", "idle1", "idle2"}] if is_quick else [])
