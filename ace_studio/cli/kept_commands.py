@@ -25,21 +25,28 @@ def history(
         tuple[int, str] | None,
         typer.Option("--tag", metavar="RUN TAGS", help="Replace the tags of a run: its number, then tags as a,b."),
     ] = None,
+    name: Annotated[
+        tuple[int, str] | None,
+        typer.Option("--name", metavar="RUN NAME", help="Name a run: its number, then the name; empty for none."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """List the runs that were made on this machine, newest first; or tag one."""
+    """List the runs that were made on this machine, newest first; or tag or name one."""
     console = Console(as_json=as_json)
     store = History.open_default()
     if tag is not None:
         run_id, text = tag
         store.set_tags(run_id, [word.strip() for word in text.split(",") if word.strip()])
+    if name is not None:
+        store.set_name(*name)
     runs = store.list()
     if as_json:
         console.print_json(runs)
         return ExitCode.DONE
     for one in runs:
         tags = f"[{', '.join(one.tags)}]" if one.tags else ""
-        console.print("  ".join(filter(None, (str(one.id), one.date, one.title, one.summary, one.output, tags))))
+        words = (str(one.id), one.date, one.title, one.name, one.summary, one.output, tags)
+        console.print("  ".join(filter(None, words)))
     if not runs:
         console.print("No runs yet.")
     if len(runs) >= MOST_LISTED:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +25,7 @@ from ace_studio.records.time_words import seconds_words
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
+from ace_studio.session.kept.started import StartedRun, remove
 
 
 def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) -> tuple[Recipe, Path]:
@@ -85,7 +85,7 @@ def run_recipe(
     contain: bool | None = None,
     answer_with: Callable[[Result], object] | None = None,
 ) -> int:
-    """Run a recipe, add it to the history, show its result, and return the exit code.
+    """Run a recipe, add it to the history however it ends, show its result, and return the exit code.
 
     ``answer_with`` prints the result; by default it is the comparison, or the result as JSON.
 
@@ -93,20 +93,24 @@ def run_recipe(
     """
     make_output_folder(out)
     request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
-    before = _figures_in(out)
-    if (usual := History.open_default().usual_seconds(folder, recipe.model.source)) is not None:
+    history = History.open_default()
+    if (usual := history.usual_seconds(folder, recipe.model.source)) is not None:
         console.say(f"Runs of this model took {seconds_words(usual)} so far")
-    answer = follow(request, console, contain=contain)
-    found = answer.find(JobFinished)
-    if answer.problems or found is None or found.result is None:
-        now = _figures_in(out)
-        figures = {} if now == before else now  # the folder may hold an earlier run's
-        return report_failure(answer.problems, console, job=answer, out=out, **figures)
-    result = found.result
+    title = f"{folder.name}/{recipe.model.source}"
+    run = StartedRun.of(recipe, title=title, folder=str(folder.absolute()), output=request.output)
+    note = history.started.note(run)
     try:
-        History.open_default().remember(result, recipe, folder, output=out)
-    except AceError as error:  # a warning, never a failed run
-        console.say(f"warning: {error.problem.as_text()}")
+        answer = follow(request, console, contain=contain)
+        found = answer.find(JobFinished)
+        if answer.problems or found is None or found.result is None:
+            figures = run.figures()  # the folder may hold an earlier run's, which do not count
+            _remember(partial(history.add_unfinished, run, answer.problems[0]), console)
+            plain = msgspec.to_builtins(figures) if figures is not None else {}
+            return report_failure(answer.problems, console, job=answer, out=out, **plain)
+        result = found.result
+        _remember(partial(history.remember, result, recipe, folder, output=out), console)
+    finally:
+        remove(note)
     _keep_graph(answer.find(ModelCaptured), result)
     if answer_with is not None:
         answer_with(result)
@@ -119,12 +123,11 @@ def run_recipe(
     return _EXIT_CODES[result.status]
 
 
-def _figures_in(out: Path) -> dict[str, Any]:
-    """The result that lies in a folder, as plain objects; empty if there is none."""
+def _remember(add: Callable[[], object], console: Console) -> None:
     try:
-        return dict(msgspec.to_builtins(decode_result(read_plain(out / RESULT_NAME))))
-    except (OSError, msgspec.DecodeError):
-        return {}
+        add()
+    except AceError as error:  # a warning, never a failed run
+        console.say(f"warning: {error.problem.as_text()}")
 
 
 def _keep_graph(captured: ModelCaptured | None, result: Result) -> None:

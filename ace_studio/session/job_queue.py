@@ -76,6 +76,8 @@ class JobQueue:
         """The request that the engine is working on."""
         self.is_abandoned = False
         """Whether the findings of the current job are to be dropped."""
+        self.on_send: Callable[[messages.AnyRequest], None] = lambda _: None
+        """Called with each request just before it is sent."""
 
     @property
     def is_idle(self) -> bool:
@@ -127,12 +129,16 @@ class JobQueue:
         self._idle_deaths = 0
         self._send_next()
 
-    def lost(self, event: messages.WorkerLost) -> None:
-        """The engine process died. It is restarted, unless it never became ready or keeps dying without any work."""
+    def lost(self, event: messages.WorkerLost) -> messages.AnyRequest | None:
+        """The engine process died. It is restarted, unless it never became ready or keeps dying without any work.
+
+        Returns: the request that has ended with it; None if there is none, or if it is sent again.
+        """
         current, was_ready = self.current, self._is_ready
         self._forget_current()
         self._is_ready = False
-        if current is not None and event.problem.code is ErrorCode.CANCELLED and event.job not in ("", current.job):
+        is_over = event.problem.code is not ErrorCode.CANCELLED or event.job in ("", current.job if current else "")
+        if current is not None and not is_over:
             # The process was ended for an earlier job; this one had just been sent, so it is sent again.
             self._waiting.insert(0, current)
         self._idle_deaths = self._idle_deaths + 1 if current is None else 0
@@ -143,6 +149,7 @@ class JobQueue:
             self._is_lost = True
             is_missing = not was_ready and event.problem.code in {ErrorCode.NOT_INSTALLED, ErrorCode.NOT_FOUND}
             self._missing_engine = event.problem if is_missing else None
+        return current if is_over else None
 
     def activity(self, before: Activity) -> Activity:
         """The activity to show. Progress of a job that is already shown is kept."""
@@ -167,6 +174,7 @@ class JobQueue:
     def _send_next(self) -> None:
         if self._is_ready and self.current is None and self._waiting:
             self.current = self._waiting.pop(0)
+            self.on_send(self.current)
             self._engine.send(self.current)
 
     def _forget_current(self) -> None:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 
+from msgspec.structs import replace
+
 from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase, Progress
@@ -39,6 +41,13 @@ from ace_studio.session.verbs.view import ViewVerbs
 
 HISTORY_WAIT_S = 0.05
 """How long the window may stand still for a history that another program holds."""
+
+CANCELLED = Problem(
+    code=ErrorCode.CANCELLED,
+    what="The run was cancelled",
+    why="it was stopped by hand",
+    remedy="Run again",
+)
 
 _QUEUE_STATES: dict[type[messages.AnyEvent], QueueState] = {
     messages.JobFinished: QueueState.DONE,
@@ -90,6 +99,9 @@ class Session:
         self.history = HistoryVerbs(state, history, KeptGraphs(folders.graphs), self.files)
         self.comparing = ComparisonVerbs(state, self.history, self.jobs, self.settings)
         self.files.opened = self.comparing.model_opened
+        self.history.renamed = self.comparing.renamed
+        self._queue.on_send = self.history.run_sent
+        self.jobs.on_give_up = self._given_up
         self.trust = TrustVerbs(state, self._trust, self.jobs)
         self.choices = ChoiceVerbs(state, self.jobs)
         self.plan = PlanVerbs(state)
@@ -127,7 +139,8 @@ class Session:
         return self._state.reporting()
 
     def close(self) -> None:
-        """Wait until the unsaved choices are stored."""
+        """The window ends, and with it the run that goes on. Wait until the unsaved choices are stored."""
+        self._given_up("the window was closed")
         self._state.autosave.wait()
 
     def apply(self, event: messages.AnyEvent) -> None:
@@ -140,6 +153,7 @@ class Session:
             case messages.WorkerReady():
                 self._queue.became_ready()
             case messages.WorkerLost():
+                is_shown = not self._queue.is_abandoned
                 if event.problem.code is not ErrorCode.CANCELLED:
                     self._state.report(event.problem)
                     job = request.job if request is not None and request.job != self.comparing.job else ""
@@ -147,9 +161,10 @@ class Session:
                 else:
                     self._state.change(was_cancelled=request is not None)
                 self._state.change(steps=self._steps.ended(self.document, is_finished=False))
-                self._queue.lost(event)
+                over = self._queue.lost(event)
+                self.history.add_unfinished(over, event.problem, is_shown=is_shown)
                 is_cancelled = event.problem.code is ErrorCode.CANCELLED
-                self.jobs.ended(request, QueueState.CANCELLED if is_cancelled else QueueState.FAILED)
+                self.jobs.ended(over, QueueState.CANCELLED if is_cancelled else QueueState.FAILED)
             case _ if request is not None and event.job == request.job:
                 self._take_in(request, event)
             case messages.JobFinished():
@@ -183,11 +198,9 @@ class Session:
                 self._state.change(needs_trust=True, is_trusted=False)
                 # The file may have changed since it was inspected; trust is about what is there now.
                 self.jobs.inspect_source()
-            case messages.JobFinished():
-                folder = request.folder if isinstance(request, messages.TraceRequest) else self.document.folder
-                self.history.add_finished(event, recipe, folder=folder)
             case _:
                 pass
+        self._tell_history(request, event, is_shown=is_wanted)
         if isinstance(event, messages.JOB_ENDS):
             self._state.change(rung_at_work="")
             self._queue.ended()
@@ -200,6 +213,24 @@ class Session:
             if (weights := self._open_next) is not None:
                 self._open_next = None
                 self.files.open_path(weights.code[0], weights=weights.path)
+
+    def _tell_history(self, request: messages.AnyRequest, event: messages.AnyEvent, *, is_shown: bool) -> None:
+        """Put a run that has ended into the history, however it ended."""
+        match event:
+            case messages.JobFinished():
+                of = request if isinstance(request, messages.TraceRequest) else self.document
+                self.history.add_finished(event, of.recipe, folder=of.folder)
+            case messages.JobFailed(problems=(problem, *_)):
+                self.history.add_unfinished(request, problem, is_shown=is_shown)
+            case messages.JobCancelled():
+                self.history.add_unfinished(request, CANCELLED, is_shown=is_shown)
+            case _:
+                pass
+
+    def _given_up(self, why: str) -> None:
+        """The run that goes on is ended with its engine, of which nothing more is heard."""
+        is_shown = not self._queue.is_abandoned
+        self.history.add_unfinished(self._queue.current, replace(CANCELLED, why=why), is_shown=is_shown)
 
     def _follow_steps(self, event: messages.AnyEvent) -> None:
         """Keep the time of every phase, and whether the job was cancelled."""

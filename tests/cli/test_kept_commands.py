@@ -35,6 +35,15 @@ def test_a_run_is_tagged_by_its_number_and_loses_its_tags_again(user, capsys):
     assert json.loads(capsys.readouterr().out)[0]["tags"] == []
 
 
+def test_a_run_is_named_by_its_number(user, capsys):
+    result = Result(status=ResultStatus.OK, fingerprint="f", environment={})
+    run_id = History(user.history).add(result, recipe_toml="", title="net.py")
+    assert run_command(["history", "--name", str(run_id), "the good one"]) == 0
+    assert "net.py  the good one  ok" in capsys.readouterr().out
+    assert run_command(["history", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "the good one"
+
+
 def test_a_list_that_is_cut_says_so(user, capsys, monkeypatch):
     result = Result(status=ResultStatus.OK, fingerprint="f", environment={})
     History(user.history).add(result, recipe_toml="", title="net.py")

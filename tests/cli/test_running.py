@@ -102,6 +102,28 @@ def test_figures_that_a_run_wrote_before_it_died_are_kept_and_those_of_an_earlie
     assert "it was killed" in shown.err
 
 
+@pytest.mark.parametrize(
+    ("event", "status"),
+    [
+        (JobCancelled(), "cancelled"),
+        (WorkerLost(problem=Problem(code=ErrorCode.CRASH, what="x")), "crashed"),
+        (JobFailed(problems=(Problem(code=ErrorCode.NOT_CAPTURED, what="x"),)), "failed"),
+        (JobFailed(problems=(Problem(code=ErrorCode.UNTRUSTED, what="x"),)), None),
+    ],
+)
+def test_a_run_without_a_result_is_remembered_as_what_it_is(answer_with, recipe, tmp_path, capsys, event, status):
+    answer_with(event)
+    run_command(["run", str(recipe), "--out", str(tmp_path / "out")])
+    capsys.readouterr()
+    run_command(["history", "--json"])
+    listed = [one for one in json.loads(capsys.readouterr().out) if one["output"] == str(tmp_path / "out")]
+    assert [one["status"] for one in listed] == ([status] if status else [])
+    assert list(UserFolders.of_user().history.with_suffix(".started").iterdir()) == []
+    run_command(["history"])
+    shown = [line for line in capsys.readouterr().out.splitlines() if str(tmp_path / "out") in line]
+    assert [status in line for line in shown] == [True] * len(listed)
+
+
 def test_a_finished_run_is_remembered_and_listed(answer_with, recipe, tmp_path, capsys):
     answer_with(JobFinished(result=result()))
     run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--json"])

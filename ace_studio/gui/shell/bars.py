@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 
 from ace_studio.gui.shell.engine_card import PackInstaller
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, button, label, tool_button
@@ -126,9 +126,10 @@ class Bars(QWidget):
             self.restore.hide()  # they came back by themselves
         if document.past is not None:
             when = datetime.fromisoformat(document.past.date).astimezone()
+            words = ": ".join(filter(None, (document.past.name, document.past.summary)))
             self.past.say(
                 tr("Run of {when:%Y-%m-%d %H:%M}", when=when),
-                tr("{summary}. Nothing can be changed here", summary=document.past.summary),
+                tr("{summary}. Nothing can be changed here", summary=words),
             )
         self.past.setVisible(document.past is not None)
         self._update_pins(document)
@@ -161,12 +162,12 @@ class Bars(QWidget):
         # Without an open model there is no Problems panel.
         self._details.setVisible(is_open)
         self.install_button.setVisible(newest == missing)
-        everything = " ".join(sentence(part) for part in (newest.why, newest.remedy) if part)
-        self.problem.say(newest.what, everything)
+        everything = " ".join(sentence(told(part)) for part in (newest.why, newest.remedy) if part)
+        self.problem.say(told(newest.what), everything)
 
     def _show_install(self, step: str, fraction: float) -> None:
         if self._session.document.recipe.model.source:  # else the start page shows it
-            self.install.say(tr("Installing the engine"), f"{step}: {fraction:.0%}")
+            self.install.say(tr("Installing the engine"), f"{step}: {number(fraction, '.0%')}")
 
     def _dismiss(self) -> None:
         self._dismissed = self._shown_problem

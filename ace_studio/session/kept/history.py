@@ -1,4 +1,7 @@
-"""All finished runs, in SQLite. A record never changes except for its tags, its note and the figures of devices."""
+"""All runs that have ended, in SQLite.
+
+A record never changes except for its name, its tags, its note and the figures of devices.
+"""
 
 from __future__ import annotations
 
@@ -13,48 +16,18 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import msgspec
 
-from ace_studio.records.errors import AceError, ErrorCode, explained
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, decode_result
 from ace_studio.records.results.on_devices import is_same_run
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.history_table import prepare
+from ace_studio.session.kept.started import UNFINISHED, StartedRun, StartedRuns, ended_early
 
 if TYPE_CHECKING:
     import sqlite3
-
-SCHEMA_VERSION = 4
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS run (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    date TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    title TEXT NOT NULL,
-    status TEXT NOT NULL,
-    target TEXT NOT NULL,
-    precision TEXT NOT NULL,
-    latency_ms REAL,
-    speedup REAL,
-    metric REAL,
-    metric_drop REAL,
-    size_bytes INTEGER,
-    output TEXT NOT NULL,
-    tags TEXT NOT NULL DEFAULT '[]',
-    recipe_toml TEXT NOT NULL,
-    result_json BLOB NOT NULL,
-    folder TEXT NOT NULL DEFAULT '',
-    note TEXT NOT NULL DEFAULT '',
-    float_speedup REAL
-);
-CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
-"""
-_MIGRATIONS: dict[int, str] = {
-    1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
-    2: "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
-    3: "ALTER TABLE run ADD COLUMN float_speedup REAL",
-}
-"""Schema version -> SQL that migrates it to the next version."""
 
 
 class _Row(TypedDict):
@@ -89,6 +62,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
     title: str
     status: str
+    """A `ResultStatus`, or ``crashed``."""
     target: str
     precision: str
     latency_ms: float | None
@@ -102,6 +76,18 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     float_speedup: float | None = None
     """Over fp32 in the same runtime; None too for a run of an earlier version."""
+    name: str = ""
+    """What the user calls it."""
+
+    @property
+    def label(self) -> str:
+        """What it is called: its name, else its model."""
+        return self.name or self.title
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it ended before its result; then there are no figures of a chosen target."""
+        return self.status in UNFINISHED
 
     @property
     def summary(self) -> str:
@@ -158,6 +144,8 @@ class History:
     def __init__(self, path: Path, *, wait_s: float = 5.0) -> None:
         self._path = path
         self.wait_s = wait_s
+        self.started = StartedRuns(path.with_suffix(".started"))
+        """Notes of the runs that go on."""
 
     @classmethod
     def open_default(cls) -> History:
@@ -174,8 +162,9 @@ class History:
         folder: str = "",
         tags: Sequence[str] = (),
         date: datetime | None = None,
+        status: str = "",
     ) -> int:
-        """Append a run and return its id.
+        """Append a run and return its id. ``status`` is that of the result unless it is given.
 
         Raises: AceError(NOT_FOUND) if the database cannot be written; then the run waits in a file beside it, and the
         next call that can use the database takes it in. The same run may be added again meanwhile.
@@ -186,7 +175,7 @@ class History:
             "date": (date or datetime.now(UTC)).isoformat(timespec="seconds"),
             "fingerprint": result.fingerprint,
             "title": title,
-            "status": str(result.status),
+            "status": status or str(result.status),
             "target": chosen.target if chosen else "",
             "precision": chosen.built_words if chosen else "",
             "latency_ms": latency.p50 if latency else None,
@@ -220,11 +209,30 @@ class History:
             folder=str(folder.absolute()),
         )
 
+    def add_unfinished(self, run: StartedRun, problem: Problem, measured: Result | None = None) -> int | None:
+        """Append a run that ended without a result, with the figures that it left in its folder, else ``measured``.
+
+        Returns: its id; None for one that was refused for want of trust: it never began. Raises: as `add`.
+        """
+        if problem.code is ErrorCode.UNTRUSTED:
+            return None
+        return self._add_started(run, *ended_early(problem, run.figures() or measured))
+
+    def _add_started(self, run: StartedRun, status: str, result: Result) -> int:
+        return self.add(
+            result, recipe_toml=run.recipe_toml, title=run.title, output=run.output, folder=run.folder,
+            date=run.date, status=status,
+        )  # fmt: skip
+
     def list(self, *, limit: int = MOST_LISTED, fingerprint: str = "", tag: str = "") -> tuple[RunSummary, ...]:
         """The newest runs, newest first; only those of a fingerprint or with a tag if asked.
 
+        Runs whose window or command died before them are taken in first.
+
         Raises: AceError(NOT_FOUND) if the database cannot be read.
         """
+        for run, status, result in self.started.take_dead():
+            self._add_started(run, status, result)
         with self._open() as database:
             rows = database.execute(
                 f"SELECT {_SUMMARY_COLUMNS} FROM run "
@@ -237,11 +245,11 @@ class History:
         return tuple(_summary(row) for row in rows)
 
     def seconds_of(self, folder: Path, source: str) -> tuple[float, ...]:
-        """What the last runs of a model took, newest first. Raises: as `list`."""
+        """What the last runs of a model took that came to a result, newest first. Raises: as `list`."""
         with self._open() as database:
             rows = database.execute(
                 "SELECT json_extract(CAST(result_json AS TEXT), '$.seconds') FROM run "
-                "WHERE folder = ? AND title IN (?, ?) ORDER BY id DESC LIMIT 20",
+                "WHERE folder = ? AND title IN (?, ?) AND status IN ('ok', 'goal-not-met') ORDER BY id DESC LIMIT 20",
                 (str(folder), Path(source).name, f"{folder.name}/{source}"),
             ).fetchall()
         return tuple(float(seconds) for (seconds,) in rows if seconds)
@@ -276,6 +284,10 @@ class History:
         Raises: AceError(NOT_FOUND) if there is no such run or the database cannot be written.
         """
         self._set(run_id, "tags", _tags_text(tags))
+
+    def set_name(self, run_id: int, name: str) -> None:
+        """Call a run so; empty for no name. Raises as `set_tags` does."""
+        self._set(run_id, "name", name)
 
     def set_note(self, run_id: int, note: str) -> None:
         """Replace the note of a run. Raises as `set_tags` does."""
@@ -347,7 +359,7 @@ class History:
                 database.set_progress_handler(lambda: time.monotonic() > deadline_s, _STEPS_BETWEEN_LOOKS)
                 database.text_factory = partial(str, encoding="utf-8", errors="replace")
                 with database:
-                    _prepare(database)
+                    prepare(database)
                     taken = self._take_in(database)
                 for file in taken:
                     file.unlink(missing_ok=True)
@@ -394,18 +406,6 @@ def _insert(database: sqlite3.Connection, row: Mapping[str, Any]) -> int:
 
 def _last_id(database: sqlite3.Connection) -> int:
     return int(database.execute("SELECT MAX(id) FROM run").fetchone()[0] or 0)
-
-
-def _prepare(database: sqlite3.Connection) -> None:
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
-        raise database.DatabaseError(f"it was written by a newer ACE Studio (schema {version})")
-    if version == 0:
-        database.executescript(_SCHEMA)
-    for older in range(max(version, 1) if version else SCHEMA_VERSION, SCHEMA_VERSION):
-        database.execute(_MIGRATIONS[older])
-    if version < SCHEMA_VERSION:
-        database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _tags_text(tags: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -50,10 +51,10 @@ class ComparisonVerbs:
             when = f"{datetime.fromisoformat(summary.date).astimezone():%Y-%m-%d %H:%M}"
             if row is None or row >= len(runs):
                 best = f"best {summary.target} {summary.precision}" if summary.target else summary.status
-                self._pin(side, Pin(name=f"{summary.title}, {best}, {when}", run_id=run_id))
+                self._pin(side, Pin(name=f"{summary.label}, {best}, {when}", run_id=run_id))
             else:
                 words = f"{runs[row].target} {runs[row].built_words}"
-                self._pin(side, Pin(name=f"{summary.title}, {words}, {when}", run_id=run_id, row=row))
+                self._pin(side, Pin(name=f"{summary.label}, {words}, {when}", run_id=run_id, row=row))
 
     def pin_shown(self, side: int, *, row: int | None = None) -> None:
         """Pin what is shown: the run with these results, or one row of it, or without results plan and capture."""
@@ -152,6 +153,17 @@ class ComparisonVerbs:
             self._state.change(pins=kept)
         elif first is not None and second is not None:
             self._state.change(pins=(None, None))
+
+    def renamed(self, run_id: int, before: str, after: str) -> None:
+        """A run is called otherwise: so are its pins, those of other models too."""
+        for model, kept in self._settings.recall_all(_KEY).items():
+            with suppress(msgspec.ValidationError), self._state.reporting():
+                pins = msgspec.convert(kept, Pins)
+                if (changed := _renamed(pins, run_id, before, after)) != pins:
+                    self._settings.remember_newest(_KEY, model, msgspec.to_builtins(changed))
+        pins = self._state.document.pins
+        if (changed := _renamed(pins, run_id, before, after)) != pins:
+            self._keep(changed)
 
     def _pin(self, side: int, pin: Pin) -> None:
         first, second = self._state.document.pins
@@ -263,3 +275,13 @@ class ComparisonVerbs:
             selection=selected,
             problems=tuple(missing),
         )
+
+
+def _renamed(pins: Pins, run_id: int, before: str, after: str) -> Pins:
+    first, second = (
+        replace(pin, name=after + pin.name.removeprefix(before))
+        if pin is not None and pin.run_id == run_id and pin.name.startswith(f"{before},")
+        else pin
+        for pin in pins
+    )
+    return first, second

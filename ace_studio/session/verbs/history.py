@@ -1,4 +1,4 @@
-"""The verbs about past runs: list them, look at one, tag and note them, forget some."""
+"""The verbs about past runs: list them, look at one, name, tag and note them, forget some; runs that end are added."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.messages import JobFinished
+from ace_studio.records.messages import AnyRequest, JobFinished, RunRequest
 from ace_studio.records.recipes.file import parse_recipe, recipe_text
 from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.results import Result, ResultStatus
 from ace_studio.session.document import JobKind, Selection
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History, HistoryBusyError, RemovedRuns
+from ace_studio.session.kept.started import StartedRun, remove
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.files import FileVerbs
 
@@ -27,6 +31,12 @@ class HistoryVerbs:
         self.graphs = graphs
         self._removed = RemovedRuns()
         self._queue = HistoryQueue(state, store)
+        self._started: dict[str, tuple[StartedRun, Path | None]] = {}
+        """The runs that go on, by their job, and the files that note them."""
+        self._cut: dict[str, int] = {}
+        """The records of those that ended without a result, by their job: the result may come late."""
+        self.renamed: Callable[[int, str, str], None] = lambda *_: None
+        """Called with the id of a run, what it was called and what it is called now."""
 
     @property
     def can_put_back(self) -> bool:
@@ -49,6 +59,19 @@ class HistoryVerbs:
     def set_tags(self, run_id: int, tags: Sequence[str]) -> None:
         """Replace the tags of a run."""
         self._change(self.store.set_tags, run_id, tags)
+
+    def set_name(self, run_id: int, name: str) -> None:
+        """Call a run so, here and where it is pinned; empty for no name."""
+        self._change(self._set_name, run_id, name)
+
+    def _set_name(self, run_id: int, name: str) -> None:
+        before = next((run for run in self._state.document.history or () if run.id == run_id), None)
+        self.store.set_name(run_id, name)
+        if before is not None:
+            after = replace(before, name=name)
+            if (past := self._state.document.past) is not None and past.id == run_id:
+                self._state.change(past=replace(past, name=name))
+            self.renamed(run_id, before.label, after.label)
 
     def set_note(self, run_id: int, note: str) -> None:
         """Replace the note of a run."""
@@ -137,17 +160,70 @@ class HistoryVerbs:
             recipe = parse_recipe(past.recipe_toml, name=f"recipe of run {run_id}")
             self._files.open_recipe(recipe, folder=Path(past.folder), name=f"run {run_id} of {past.summary.date}")
 
+    def run_sent(self, request: AnyRequest) -> None:
+        """Note a run that starts, so that it is known if this window dies; other requests are ignored."""
+        if isinstance(request, RunRequest) and request.job not in self._started:
+            title = Path(request.recipe.model.source).name or request.job
+            run = StartedRun.of(request.recipe, title=title, folder=request.folder, output=request.output)
+            self._started[request.job] = run, self.store.started.note(run)
+
     def add_finished(self, event: JobFinished, recipe: Recipe, *, folder: str) -> None:
         """Put a finished run into the history."""
+        _, note = self._started.pop(event.job, (None, None))
         if event.result is not None:
             title = Path(recipe.model.source).name or event.job
             text = recipe_text(recipe)
             add = partial(self.store.add, recipe_toml=text, title=title, output=event.output, folder=folder)
-            self._change(add, event.result)
-            document = self._state.document
-            if document.graph is not None and document.graph_job == event.job:
-                with self._state.reporting():
-                    self.graphs.keep(event.result.fingerprint, KeptGraph(document.graph, document.sources))
+            if (cut := self._cut.pop(event.job, None)) is not None:
+                self._change(self.store.remove, [cut])
+            self._change(_then_remove, note, add, event.result)
+            self._keep_graph(event.job, event.result.fingerprint)
+
+    def add_unfinished(self, request: AnyRequest | None, problem: Problem, *, is_shown: bool) -> None:
+        """Put a run into the history that ended without a result; other requests are ignored.
+
+        Args:
+            request: what has ended.
+            problem: why.
+            is_shown: whether the document holds what was found until then.
+        """
+        run, note = self._started.pop(request.job, (None, None)) if request is not None else (None, None)
+        if run is not None and request is not None:
+            measured = self._measured(request.job) if is_shown else None
+            self._change(_then_remove, note, self._add_cut, request.job, run, problem, measured)
+            if measured is not None:
+                self._keep_graph(request.job, measured.fingerprint)
+
+    def _add_cut(self, job: str, run: StartedRun, problem: Problem, measured: Result | None) -> None:
+        if (added := self.store.add_unfinished(run, problem, measured)) is not None:
+            self._cut[job] = added
+
+    def _measured(self, job: str) -> Result:
+        """What the document holds of a run that goes on."""
+        document = self._state.document
+        is_captured = document.graph_job == job
+        return Result(
+            status=ResultStatus.FAILED,
+            fingerprint=document.fingerprint if is_captured else "",
+            environment={},
+            capture=document.capture if is_captured else None,
+            baseline=document.baseline,
+            runs=document.runs,
+        )
+
+    def _keep_graph(self, job: str, fingerprint: str) -> None:
+        document = self._state.document
+        if document.graph is not None and document.graph_job == job and fingerprint:
+            with self._state.reporting():
+                self.graphs.keep(fingerprint, KeptGraph(document.graph, document.sources))
+
+
+def _then_remove(note: Path | None, call: Callable[..., object], *arguments: object) -> None:
+    """Add a run: it is in the history now, or waits in a file of the history, so its note is not needed any more."""
+    try:
+        call(*arguments)
+    finally:
+        remove(note)
 
 
 _BUSY = Problem(

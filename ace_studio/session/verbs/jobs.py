@@ -50,6 +50,8 @@ class JobVerbs:
         self._refused: Callable[[], None] | None = None
         self._run_ids = count(1)
         self._asked_engine = EngineChoice()
+        self.on_give_up: Callable[[str], None] = lambda _: None
+        """Called with the reason before the engine is ended with what it does."""
         self.opening_job = ""
         """The inspection whose answer may fill in the recipe; empty if there is none."""
 
@@ -252,7 +254,10 @@ class JobVerbs:
 
     def restart_engine(self) -> None:
         """Start a new engine process, for example after another interpreter was chosen. The current job is given up."""
+        self.on_give_up("the engine was started anew")
+        given_up = self._queue.current
         self._queue.restart()
+        self.ended(given_up, QueueState.CANCELLED)
         self.show_activity()
 
     def refused(self) -> None:

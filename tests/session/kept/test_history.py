@@ -21,12 +21,31 @@ def test_a_history_of_an_earlier_version_is_taken_over(tmp_path):
     history = History(path)
     run_id = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py")
     with closing(sqlite3.connect(path)) as database, database:
-        for column in ("folder", "note", "float_speedup"):
+        for column in ("folder", "note", "float_speedup", "name"):
             database.execute(f"ALTER TABLE run DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 1")
     assert history.get(run_id).folder == ""
     second = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py", folder="/models")
     assert history.get(second).folder == "/models"
+
+
+def test_what_knows_only_schema_4_reads_and_writes_a_history_with_names(tmp_path):
+    path = tmp_path / "h.sqlite"
+    history = History(path)
+    run_id = history.add(result(target_run("eager")), recipe_toml="", title="m.py")
+    history.set_name(run_id, "the good one")
+    with closing(sqlite3.connect(path)) as database, database:
+        assert database.execute("PRAGMA user_version").fetchone() == (4,)
+        # What the version before names asked and added.
+        columns = (
+            "date, fingerprint, title, status, target, precision, latency_ms, output, tags, recipe_toml, result_json, "
+            "folder, speedup, float_speedup, metric, metric_drop, size_bytes"
+        )
+        assert len(database.execute(f"SELECT id, note, {columns} FROM run").fetchall()) == 1
+        database.execute(f"INSERT INTO run ({columns}) SELECT {columns} FROM run")
+    assert [(run.name, run.label) for run in history.list()] == [("", "m.py"), ("the good one", "the good one")]
+    history.put_back(history.remove([run_id]))
+    assert history.get(run_id).summary.name == "the good one"
 
 
 def test_a_run_comes_back_whole(tmp_path: Path) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ace_studio.records.messages import (
-    JobFinished,
-)
-from ace_studio.session.session import HISTORY_WAIT_S
-from tests.session.fake_engine_link import result, target_run
+import pytest
+from msgspec.structs import replace
+
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import JobCancelled, JobFailed, JobFinished, TargetFinished
+from ace_studio.records.results import ResultStatus, encode_result
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.session import HISTORY_WAIT_S, Session
+from tests.session.fake_engine_link import READY, captured, lost, result, target_run
 
 
 def test_past_runs_are_listed_opened_again_and_forgotten(opened, engine, model):
@@ -75,3 +80,130 @@ def test_a_history_that_another_program_holds_is_read_and_written_as_soon_as_it_
     opened.history.retry()
     assert [run.output for run in opened.document.history] == ["/out"]
     assert opened.document.problems == () and not opened.document.history_waits
+
+
+NOTES = "user/data/history.started"
+
+
+def failed(job: str, code: ErrorCode) -> JobFailed:
+    return JobFailed(job=job, problems=(Problem(code=code, what="it went wrong"),))
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        (lambda job: JobCancelled(job=job), "cancelled"),
+        (lambda job: lost(ErrorCode.CANCELLED, job=job), "cancelled"),
+        (lambda job: lost(job=job), "crashed"),
+        (lambda job: failed(job, ErrorCode.OUT_OF_MEMORY), "failed"),
+    ],
+)
+def test_a_run_without_a_result_is_in_the_history_with_what_was_measured(opened, engine, ending, status, tmp_path):
+    opened.history.load_history()
+    opened.jobs.run()
+    job = engine.job
+    assert len(list((tmp_path / NOTES).iterdir())) == 1
+    opened.apply(captured(job, "conv", "relu"))
+    opened.apply(TargetFinished(job=job, fingerprint="f1", index=0, run=target_run("openvino")))
+    opened.apply(ending(job))
+    (line,) = opened.document.history
+    assert (line.status, line.title, line.target, line.latency_ms) == (status, "model.py", "", None)
+    assert list((tmp_path / NOTES).iterdir()) == []
+    opened.apply(READY)
+    opened.history.look_at_run(line.id)
+    assert [run.target for run in opened.document.runs] == ["openvino"]
+    assert opened.document.graph.op_id == ("conv", "relu")
+    assert len(opened.document.problems) == 1
+
+
+def test_the_figures_that_a_run_wrote_count_more_than_those_that_came(opened, engine, tmp_path):
+    opened.jobs.run(tmp_path / "out")
+    (tmp_path / "out").mkdir()
+    written = replace(result(target_run("eager"), target_run("openvino")), status=ResultStatus.FAILED, chosen=None)
+    (tmp_path / "out" / "result.json").write_bytes(encode_result(written))
+    opened.apply(lost(job=engine.job))
+    (line,) = opened.history.store.list()
+    assert [run.target for run in opened.history.store.get(line.id).result.runs] == ["eager", "openvino"]
+
+
+def test_a_refused_run_a_trace_and_a_look_at_a_file_are_no_runs(opened, engine):
+    opened.jobs.run()
+    opened.apply(failed(engine.job, ErrorCode.UNTRUSTED))
+    opened.jobs.cancel()
+    opened.apply(lost(ErrorCode.CANCELLED))
+    opened.apply(READY)
+    opened.jobs.trace()
+    opened.apply(failed(engine.job, ErrorCode.NOT_CAPTURED))
+    assert opened.history.store.list() == ()
+
+
+def test_a_run_sent_to_a_dying_engine_has_not_ended(opened, engine):
+    opened.jobs.trace()
+    old = engine.job
+    opened.jobs.cancel()
+    opened.apply(JobCancelled(job=old))
+    opened.jobs.run()
+    opened.apply(lost(ErrorCode.CANCELLED, job=old))
+    assert opened.history.store.list() == ()
+    opened.apply(READY)
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output="/out"))
+    assert [line.status for line in opened.history.store.list()] == ["ok"]
+
+
+def test_a_run_is_cancelled_by_a_new_engine_and_by_the_end_of_the_window(opened, engine):
+    opened.jobs.run()
+    opened.jobs.restart_engine()
+    opened.apply(READY)
+    opened.jobs.run()
+    opened.close()
+    opened.apply(lost(ErrorCode.CANCELLED, job=engine.job))
+    assert [line.status for line in opened.history.store.list()] == ["cancelled", "cancelled"]
+    errors = [opened.history.store.get(line.id).result.error.why for line in opened.history.store.list()]
+    assert errors == ["the window was closed", "the engine was started anew"]
+
+
+def test_a_run_that_a_killed_window_left_is_listed_by_the_next_one(opened, engine, tmp_path):
+    opened.jobs.run()
+    (note,) = (tmp_path / NOTES).iterdir()
+    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    note.write_bytes(note.read_bytes().replace(b'"pid":%d' % os.getpid(), b'"pid":' + process.stdout.strip()))
+    again = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
+    again.history.load_history()
+    (line,) = again.document.history
+    assert (line.status, line.title) == ("crashed", "model.py")
+    again.history.open_past_run(line.id)
+    assert again.document.recipe.model.source == "model.py"
+
+
+def test_a_run_has_a_name_wherever_it_is_shown(opened, engine):
+    opened.history.load_history()
+    opened.jobs.run()
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output=opened.document.output))
+    (line,) = opened.document.history
+    opened.comparing.pin_run(0, line.id)
+    opened.comparing.pin_run(1, line.id, row=0)
+    opened.history.look_at_run(line.id)
+    opened.history.set_name(line.id, "no pruning")
+    assert opened.document.history[0].label == opened.document.past.label == "no pruning"
+    assert all(pin.name.startswith("no pruning, ") for pin in opened.document.pins)
+    opened.comparing.clear()
+    opened.comparing.pin_shown(0)
+    assert opened.document.pins[0].name.startswith("no pruning, best eager")
+    opened.history.set_name(line.id, "")
+    assert opened.document.pins[0].name.startswith("model.py, best eager")
+
+
+def test_a_run_is_called_otherwise_also_where_it_is_pinned_with_another_model(opened, engine, model):
+    opened.history.load_history()
+    opened.jobs.run()
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output=opened.document.output))
+    (line,) = opened.document.history
+    opened.comparing.pin_run(0, line.id)
+    opened.comparing.pin_run(1, line.id)
+    other = model.with_name("other.py")
+    other.write_text("")
+    opened.files.open_path(other)
+    assert opened.document.pins == (None, None)
+    opened.history.set_name(line.id, "first")
+    opened.files.open_path(model)
+    assert [pin.name.split(",")[0] for pin in opened.document.pins] == ["first", "first"]

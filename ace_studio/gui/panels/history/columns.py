@@ -13,6 +13,13 @@ from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text
 from ace_studio.session.kept.history import RunSummary
 
+_MOODS: dict[str, Callable[[Colours], str]] = {
+    "failed": lambda colours: colours.bad,
+    "crashed": lambda colours: colours.bad,
+    "goal-not-met": lambda colours: colours.warn,
+    "cancelled": lambda colours: colours.text_dim,
+}
+
 
 def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column]:
     """The columns of the list, one row per run."""
@@ -22,13 +29,14 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
 
     def mood(at: int) -> str:
         status = runs[at].status
-        return colours.bad if status == "failed" else colours.warn if status == "goal-not-met" else ""
+        return _MOODS.get(status, lambda _: "")(colours)
 
     unit = Unit.of(run.latency_ms for run in runs)
     dates = np.array([_seconds(run.date) for run in runs])
     return [
         Column(title="when", values=of(lambda run: run.date), text=when_text, width=138, order=dates),
         Column(title="model", values=of(lambda run: run.title), width=170),
+        Column(title="name", values=of(lambda run: run.name), width=110, tips=lambda at: runs[at].name),
         Column(title="outcome", values=of(lambda run: run.status.replace("-", " ")), width=104, colour=mood),
         Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
         Column(title=f"latency, {unit.name}", values=of(lambda run: run.latency_ms), text=unit.text, is_number=True,

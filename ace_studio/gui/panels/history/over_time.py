@@ -49,9 +49,9 @@ class OverTime(QWidget):
         self.setLayout(column(head, self.chart, gap=0, stretch=1))
 
     def show_model(self, title: str, runs: Sequence[RunSummary], colours: Colours) -> None:
-        """Draw the runs of one model; they come newest first."""
+        """Draw the runs of one model that came to a result; they come newest first."""
         self._colours = colours
-        self.runs = tuple(run for run in reversed(runs) if run.title == title)
+        self.runs = tuple(run for run in reversed(runs) if run.title == title and not run.is_unfinished)
         self.headline.setText(tr("{title}: the chosen target of each run, the newest at the right", title=title))
         self._draw()
 
@@ -68,7 +68,9 @@ class OverTime(QWidget):
             return
         pen = pg.mkPen(self._colours.accent, width=2)
         plot.addItem(pg.PlotDataItem([x for x, _ in places], [y for _, y in places], pen=pen))
-        tips = {str(run.id): f"{when_text(run.date)}\n{run.summary}" for _, _, run in points}
+        tips = {
+            str(run.id): "\n".join(filter(None, (run.name, when_text(run.date), run.summary))) for _, _, run in points
+        }
         add_spots(
             plot, places, op_ids=list(tips), fills=[self._colours.accent] * len(places), sizes=[9.0] * len(places),
             selected=frozenset(), colours=self._colours, tip=tips.__getitem__,

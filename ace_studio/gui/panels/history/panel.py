@@ -60,15 +60,17 @@ class HistoryPanel(Panel):
         self.recipe_button = button(tr("Open choices"), self._open_recipe)
         self.remove_button = button(tr("Remove"), self._remove)
         self.undo_button = button(tr("Undo removal"), session.history.put_back)
+        self.name = self._field(tr("Name of the selected run"), tr("Name"), self._set_name)
         self.tags = self._field(tr("Tags of the selected run"), "Tags: a, b", self._set_tags)
         self.note = self._field(tr("Note on the selected run"), "Note", self._set_note)
         self.refresh_button = button(
             tr("Read again"), session.history.load_history, tip=tr("Runs of the command line are listed too")
         )
         tools = row(
-            self.filter, self._count, self.tags, self.note, self.refresh_button, gap=6, margin=(GAP, GAP, GAP, 0)
-        )
-        for at, share in ((0, 3), (2, 1), (3, 2)):
+            self.filter, self._count, self.name, self.tags, self.note, self.refresh_button, gap=6,
+            margin=(GAP, GAP, GAP, 0),
+        )  # fmt: skip
+        for at, share in ((0, 3), (2, 1), (3, 1), (4, 2)):
             tools.setStretch(at, share)
         buttons = Flow(gap=6)
         for each in (
@@ -195,12 +197,15 @@ class HistoryPanel(Panel):
             each.setEnabled(is_on)
             each.setToolTip(_TIPS[each.text()] if is_on else why)
         self.undo_button.setVisible(self.session.history.can_put_back)
-        self.note.setEnabled(one is not None)
-        self.note.setToolTip(tr("Return keeps it") if one else nothing)
-        self.note.setText(one.note if one else "")
-        self.tags.setEnabled(one is not None)
-        self.tags.setToolTip(tr("Words for this run, separated by commas; Return keeps them") if one else nothing)
-        self.tags.setText(", ".join(one.tags) if one else "")
+        for field, text, tip in (
+            (self.name, one.name if one else "", tr("What you call this run, wherever it is shown; Return keeps it")),
+            (self.tags, ", ".join(one.tags) if one else "",
+             tr("Words for this run, separated by commas; Return keeps them")),
+            (self.note, one.note if one else "", tr("Return keeps it")),
+        ):  # fmt: skip
+            field.setEnabled(one is not None)
+            field.setToolTip(tip if one else nothing)
+            field.setText(text)
 
     def _open_report(self) -> None:
         if self.report_button.isEnabled():
@@ -209,6 +214,9 @@ class HistoryPanel(Panel):
     def _open_recipe(self) -> None:
         self.about_to_open.emit()
         self.session.history.open_past_run(self._chosen()[0].id)
+
+    def _set_name(self) -> None:
+        self.session.history.set_name(self._chosen()[0].id, self.name.text().strip())
 
     def _set_tags(self) -> None:
         words = [word.strip() for word in self.tags.text().split(",")]

@@ -243,6 +243,9 @@ class ResultsPanel(Panel):
             words, role = _compared_words(document.comparison), ""
         elif result is None:
             words, role = _unfinished_words(document), "dim"
+        elif document.past is not None and document.past.is_unfinished:
+            words = tr("The run did not come to its end ({how}): figures until then", how=document.past.status)
+            role = "warn"
         elif _is_uncompressed(result):
             words, role = tr("Nothing was compressed: choose a precision or a goal first"), "warn"
         elif result.goal_met is None:

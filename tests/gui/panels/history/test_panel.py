@@ -6,17 +6,31 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QPushButton
 
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.session.kept.started import StartedRun
 from tests.gui.panels.history.past_runs import LEFT, click
 from tests.session.fake_engine_link import result, target_run
+
+
+def cell(panel, row, title):
+    at = [each.title for each in panel.model.columns].index(title)
+    return panel.model.index(row, at).data()
+
+
+def search(past, panel, words):
+    past.bot.keyClicks(panel.filter, words)
+    past.bot.wait(120)
+    return [cell(panel, row, "model") for row in range(panel.model.rowCount())]
 
 
 def test_runs_are_listed_newest_first_with_what_was_chosen(past):
     panel = past.panel("history")
     shown = [panel.model.index(row, 1).data() for row in range(panel.model.rowCount())]
     assert shown == ["m.py", "other.py", "old.py"]
-    assert panel.model.index(0, 3).data() == "openvino bf16"
-    assert panel.model.index(0, 5).data() == "2.00×"
+    assert cell(panel, 0, "chosen") == "openvino bf16"
+    assert cell(panel, 0, "speed-up") == "2.00×"
     assert panel._count.text() == "3 runs"
 
 
@@ -36,11 +50,47 @@ def test_a_run_is_tagged_in_the_panel_and_found_by_its_tag(past):
     past.bot.keyClick(panel.tags, Qt.Key.Key_Return)
     past.settle()
     assert [run.tags for run in past.session.history.store.list()] == [(), ("int8", "release"), ()]
-    at = [each.title for each in panel.model.columns].index("tags")
-    assert panel.model.index(1, at).data() == panel.tags.text() == "int8, release"
+    assert cell(panel, 1, "tags") == panel.tags.text() == "int8, release"
     past.bot.keyClicks(panel.filter, "release")
     past.bot.wait(120)
     assert [panel.model.index(row, 1).data() for row in range(panel.model.rowCount())] == ["other.py"]
+
+
+def test_a_run_gets_a_name_that_is_shown_wherever_the_run_is(past):
+    panel = past.panel("history")
+    click(past, panel, 1)
+    past.bot.mouseClick(panel.pin_buttons[0], LEFT)
+    past.bot.keyClicks(panel.name, "before pruning")
+    past.bot.keyClick(panel.name, Qt.Key.Key_Return)
+    past.settle()
+    assert cell(panel, 1, "name") == panel.name.text() == "before pruning"
+    assert past.window.bars.pins.accessibleName().startswith("Pinned. A: before pruning, best eager")
+    past.bot.mouseClick(panel.look_button, LEFT)
+    past.settle()
+    assert ". before pruning: ok, eager" in past.window.bars.past.accessibleName()
+    past.session.history.leave_past_run()
+    assert search(past, past.panel("history"), "pruning") == ["other.py"]
+
+
+def test_a_run_that_was_stopped_says_so_is_found_and_shows_its_figures_until_then(past):
+    store = past.session.history.store
+    run = StartedRun.of(Recipe(model=ModelChoice(source="m.py")), title="m.py", folder="/gone", output="/gone")
+    store.add_unfinished(run, Problem(code=ErrorCode.CANCELLED, what="x"), result(target_run("onnxruntime")))
+    panel = past.panel("history")
+    past.bot.mouseClick(panel.refresh_button, LEFT)
+    past.settle()
+    assert [cell(panel, 0, title) for title in ("model", "outcome", "chosen", "speed-up")] == [
+        "m.py", "cancelled", "–", "–"]  # fmt: skip
+    assert search(past, panel, "cancelled") == ["m.py"]
+    click(past, panel, 0)
+    past.bot.mouseClick(panel.time_button, LEFT)
+    past.settle()
+    assert [run.status for run in panel.over_time.runs] == ["ok"]
+    past.session.history.look_at_run(past.document.history[0].id)
+    past.settle()
+    assert [run.target for run in past.document.runs] == ["onnxruntime"]
+    words = "The run did not come to its end (cancelled): figures until then"
+    assert past.window.workbench.panel("results")._verdict.text() == words
 
 
 def test_buttons_are_grey_with_the_reason(past):
