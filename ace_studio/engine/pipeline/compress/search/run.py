@@ -18,7 +18,7 @@ from ace_studio.engine.pipeline.compress.trying import expect_builds
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.goals import cost, is_accurate, is_affordable, rank, step_figures
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import Objective
+from ace_studio.records.recipes.recipe import ImproveMethod, Objective
 from ace_studio.records.results import RunStatus, SearchStep
 
 MOST_KEPT = 3
@@ -94,13 +94,15 @@ class GoalSearch:
             return list(own)
         variant, step = min(lacking, key=lambda pair: self._cost(pair[1]))
         methods = METHODS_TO_TRY.get(variant.plan.default, ())
-        if not methods or not self._job.improvements.methods_that_help(variant.plan, methods):
-            return list(own)
-        improved = SearchVariant(variant.target, variant.plan, methods=methods)
-        found = self._evaluate_all_low(improved)
-        if found is None or _inaccuracy(found) >= _inaccuracy(step):
-            return list(own)
-        return [(improved, found) if one is variant else (one, its) for one, its in own]
+        without = tuple(one for one in methods if one is not ImproveMethod.LEARNED_ROUNDING)
+        for tried in dict.fromkeys((methods, without)):  # what was learned may not hold in what the target builds
+            if not tried or not self._job.improvements.methods_that_help(variant.plan, tried):
+                continue
+            improved = SearchVariant(variant.target, variant.plan, methods=tried)
+            found = self._evaluate_all_low(improved)
+            if found is not None and _inaccuracy(found) < _inaccuracy(step):
+                return [(improved, found) if one is variant else (one, its) for one, its in own]
+        return list(own)
 
     def _mix(self, own: Sequence[Evaluated], least: Least) -> None:
         """Evaluate the mixtures of a target that promise most; one search per precision of what is not planned."""

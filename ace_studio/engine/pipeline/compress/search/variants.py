@@ -28,8 +28,8 @@ _SMALL = (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT)
 METHODS_TO_TRY: Mapping[Precision, tuple[ImproveMethod, ...]] = {
     Precision.INT8_STATIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.COMPENSATE),
     Precision.INT8_DYNAMIC: (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT, ImproveMethod.COMPENSATE),
-    Precision.INT8_WEIGHT: (ImproveMethod.COMPENSATE,),
-    Precision.INT4_WEIGHT: (ImproveMethod.GPTQ, ImproveMethod.COMPENSATE),
+    Precision.INT8_WEIGHT: (ImproveMethod.LEARNED_ROUNDING, ImproveMethod.COMPENSATE),
+    Precision.INT4_WEIGHT: (ImproveMethod.GPTQ, ImproveMethod.LEARNED_ROUNDING, ImproveMethod.COMPENSATE),
 }
 """What a search tries by itself where a low precision is not accurate enough: it costs no time when the model runs."""
 

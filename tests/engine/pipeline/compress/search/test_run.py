@@ -20,7 +20,7 @@ from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity
-from ace_studio.records.recipes.recipe import Goal, ImproveChoice, Objective, Recipe
+from ace_studio.records.recipes.recipe import Goal, ImproveChoice, ImproveMethod, Objective, Recipe
 from ace_studio.records.results import OpReport, RunStatus, SearchStep
 
 TARGET = TARGETS["openvino"]
@@ -290,6 +290,29 @@ class PreparedEvaluator(PlanEvaluator):
         )
         self._plans[variant.name] = EvaluatedPlan(step, variant, variant.plan)
         return step
+
+
+@pytest.mark.parametrize(("learned_db", "kept"), [(24.0, True), (9.0, False)])
+def test_learned_rounding_that_the_built_model_does_not_gain_by_is_taken_back(
+    model, tmp_path, monkeypatch, learned_db, kept
+):
+    search = GoalSearch(_job(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=30.0)))
+    built = []
+
+    def evaluate(variant):
+        built.append(variant.methods)
+        fidelity = learned_db if ImproveMethod.LEARNED_ROUNDING in variant.methods else 15.0
+        return SearchStep(target="openvino", low="int4-weight", sqnr_db=fidelity, latency_ratio=0.5, size_bytes=1)
+
+    monkeypatch.setattr(search, "_evaluate_all_low", evaluate)
+    monkeypatch.setattr(search._job.improvements, "methods_that_help", lambda plan, methods: methods)
+    variant = SearchVariant(TARGET, Plan(default=Precision.INT4_WEIGHT))
+    step = SearchStep(target="openvino", low="int4-weight", sqnr_db=10.0, latency_ratio=0.5, size_bytes=1)
+    ((better, its),) = search._with_better_weights([(variant, step)])
+    assert (ImproveMethod.LEARNED_ROUNDING in better.methods) is kept
+    assert ImproveMethod.GPTQ in better.methods
+    assert its.sqnr_db == (learned_db if kept else 15.0)
+    assert len(built) == (1 if kept else 2)
 
 
 class WatchedSearch(GoalSearch):
