@@ -1,7 +1,7 @@
 """Files that earlier versions wrote are opened by this one.
 
-``first`` is from the week in which the history began (its schema 1), ``0.1`` from the release 0.1.0 (schema 2). Each
-folder holds what that version really wrote: a recipe, a result, a history, settings, trusted files and an autosave.
+``first`` is from the week in which the history began (its schema 1), ``0.1`` and ``0.2.0`` from those versions (schema
+2). Each folder holds what that version really wrote: a recipe, a result, a history, settings, trusted files and an autosave.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore
 
 
-@pytest.fixture(params=["first", "0.1"])
+@pytest.fixture(params=["first", "0.1", "0.2.0"])
 def earlier(request, tmp_path) -> Path:
     """A copy of the files of a version."""
     return Path(shutil.copytree(Path(__file__).parent / request.param, tmp_path / "earlier"))
