@@ -99,6 +99,8 @@ class RunPanel(Panel):
         if can_start:
             self.preview.setText(preview_words(self.session.preview()))
         self._phase.setText(self._headline(document))
+        # The name of a phase is short and shown whole; what failed may be long, and is elided.
+        self._phase.setMinimumWidth(self._phase.sizeHint().width() if is_working else 0)
         self._detail.setText(activity.detail if is_working else "")
         if is_working:
             self.progress.show_fraction(activity.fraction)

@@ -13,7 +13,7 @@ from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import tr, translate_fields
-from ace_studio.gui.words.steps import why_not
+from ace_studio.gui.words.steps import no_artifact, why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, EngineState
@@ -142,6 +142,9 @@ def _file_rows() -> Iterator[ActionRow]:
                     run=Commands.save_as)  # fmt: skip
     yield ActionRow(id="save-graph", text="Save the &graph as a picture…", icon="export", blocked=_no_graph,
                     run=Commands.save_graph, tip="Save the open part of the graph as SVG, PDF or PNG")  # fmt: skip
+    yield ActionRow(id="export", text="Ex&port the artifact…", shortcut="Ctrl+E", icon="export", blocked=no_artifact,
+                    run=Commands.export_artifact,
+                    tip="Save the artifact of the selected run, or of the best one")  # fmt: skip
     yield ActionRow(id="settings", text="Se&ttings…", shortcut="Ctrl+,", icon="settings", starts_group=True,
                     run=Commands.open_settings)  # fmt: skip
     yield ActionRow(id="quit", text="&Quit", shortcut="Ctrl+Q", starts_group=True, run=Commands.close)

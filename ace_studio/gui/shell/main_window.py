@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QMimeData, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -32,6 +32,7 @@ from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import FieldUndo
 from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
 from ace_studio.gui.widgets.layouts import box, column
+from ace_studio.gui.widgets.small import fit_screen
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
 from ace_studio.records.errors import AceError
 from ace_studio.session.document import Document, JobKind, Part
@@ -91,7 +92,7 @@ class MainWindow(QMainWindow):
         theme.changed.connect(self.actions_.restyle)
         self.actions_.restyle(theme.colours)
         session.subscribe(self._document_changed)
-        self.resize(QSize(1280, 800).boundedTo(self.screen().availableSize()))
+        fit_screen(self, 1280, 800)
         restore_geometry(self, session.settings, "geometry")
         self._refresh()
         self.bars.offer_restore()

@@ -66,10 +66,14 @@ class CommandPalette(QFrame):
             self.list.addItem(item)
         if self.list.count():
             self.list.setCurrentRow(0)
+        else:
+            nothing = QListWidgetItem(tr("No command has these letters in its name"))
+            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(nothing)
 
     def _do(self) -> None:
         item = self.list.currentItem()
-        if item is not None:
+        if item is not None and item.flags():
             _, action, why = self._commands[item.data(Qt.ItemDataRole.UserRole)]
             if not why:
                 self.close()

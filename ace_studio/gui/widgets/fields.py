@@ -64,6 +64,7 @@ class NameBox(ComboBox):
         super().__init__(name)
         self.line = QLineEdit()
         self.setLineEdit(self.line)
+        self.line.setAccessibleName(name)  # to a screen reader, the line is what has the keyboard
         self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.activated.connect(lambda at: choose(str(self.itemData(at) or "")))

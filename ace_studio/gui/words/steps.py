@@ -47,7 +47,8 @@ def steps_of(document: Document) -> tuple[NextStep, ...]:
         return ()
     done = _done(document)
     missing = next((step for step in ("open", "trust") if not done[step]), "")
-    following = missing or next((step for step in ("run", "export") if not done[step]), "")
+    left = ("run", "export") if not no_artifact(document) else ("run",)
+    following = missing or next((step for step in left if not done[step]), "")
     working = {JobKind.TRACE: "trace", JobKind.RUN: "run"}.get(document.activity.verb, "")
     if document.activity.is_working:
         following = ""
@@ -151,13 +152,28 @@ def _todo(step: str, document: Document) -> str:
 
 def _blocker(step: str, missing: str, document: Document) -> str:
     """Why a step is not possible now; empty if it is."""
-    if step in ("compare", "export") and not document.runs:
+    if step == "compare" and not document.runs:
         return tr("Run first")
+    if step == "export" and no_artifact(document):
+        return no_artifact(document)
+    if step == "trust" and document.file is None:
+        return _todo("open", document)
     if step in ("trace", "run") and missing:
         return tr("{step} comes first", step=_TITLES[missing])
     if document.activity.is_working and step in ("trace", "run", "export"):
         return tr("Wait until the engine is done, or cancel")
     return ""
+
+
+def no_artifact(document: Document) -> str:
+    """Why no artifact can be exported: of the selected run, else of the one that the engine chose."""
+    if not document.runs:
+        return tr("Run first")
+    at = document.selection.run
+    if at is None and document.result is not None:
+        at = document.result.chosen
+    has_one = at is not None and at < len(document.runs) and document.runs[at].artifact
+    return "" if has_one else tr("Select a result that has an artifact")
 
 
 def why_not(document: Document) -> str:

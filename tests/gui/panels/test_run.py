@@ -46,6 +46,9 @@ def test_long_words_about_a_job_take_no_room_from_the_panel_beside_it(desk):
         widths.append(run.minimumSizeHint().width())
     assert widths[0] == widths[1]
     assert run._detail.width() > 100
+    desk.window.resize(1000, 640)
+    desk.settle()
+    assert run._phase.width() >= run._phase.sizeHint().width(), "the name of the phase is never cut"
 
 
 def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):

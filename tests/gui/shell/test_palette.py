@@ -45,6 +45,16 @@ def test_the_palette_lists_every_command_with_its_shortcut_and_says_why_one_cann
     assert desk.engine.requests == []
 
 
+def test_letters_that_no_command_has_are_said_to_fit_none(desk):
+    desk.do("palette")
+    palette = desk.window.findChild(CommandPalette)
+    desk.bot.keyClicks(palette.field, "qqqq")
+    assert palette.list.item(0).text() == "No command has these letters in its name"
+    desk.bot.keyClick(palette.field, Qt.Key.Key_Down)
+    desk.bot.keyClick(palette.field, Qt.Key.Key_Return)
+    assert palette.isVisible()
+
+
 def test_words_rank_before_letters_spread_over_them():
     assert match_rank("run", "Engine: Run") < match_rank("run", "Engine: prune")
     assert match_rank("run", "Engine: prune") < match_rank("run", "Restart under")

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ace_studio.gui.shell.start import make_application
-from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
+from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, NameBox, WholeBox
 from ace_studio.gui.widgets.layouts import scrolling
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -57,6 +57,8 @@ def test_a_combo_box_is_named_by_a_label_as_screen_readers_on_linux_want_it(page
     another.show()
     relations = QAccessible.queryAccessibleInterface(another).relations()
     assert [one.text(QAccessible.Text.Name) for one, _ in relations] == ["Colour by"]
+    typed = NameBox("Entry", lambda _: None)
+    assert QAccessible.queryAccessibleInterface(typed.line).text(QAccessible.Text.Name) == "Entry"
 
 
 def test_undo_in_a_field_takes_back_the_text_first_and_then_the_choice(desk):

@@ -40,6 +40,21 @@ def test_trust_comes_before_trace_and_run_and_run_before_export(opened):
     assert states(opened)["trace"] is StepState.OPEN
 
 
+def test_trust_waits_until_the_file_was_looked_at(session, model):
+    session.files.open_path(model)
+    trust = next(step for step in steps_of(session.document) if step.id == "trust")
+    assert (trust.state, trust.why) == (StepState.BLOCKED, "Looking at the file")
+
+
+def test_a_run_without_an_artifact_offers_no_export(opened, engine, tmp_path):
+    opened.apply(JobFinished(job=engine.job))
+    opened.jobs.run(tmp_path)
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("onnxruntime")), output=str(tmp_path)))
+    assert next_step(opened) == []
+    export = steps_of(opened.document)[-1]
+    assert (export.state, export.why) == (StepState.BLOCKED, "Select a result that has an artifact")
+
+
 def test_export_is_done_once_an_artifact_was_saved_and_open_again_after_another_run(opened, engine, tmp_path):
     out = tmp_path / "out"
     opened.apply(JobFinished(job=engine.job))
