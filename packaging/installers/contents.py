@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from steps import BuildError, make_environment, run, say
+from steps import HERE, BuildError, make_environment, run, say
 
 DOCUMENT = "contents.cdx.json"
 LICENCES = "licences"
@@ -113,6 +113,8 @@ def licence_name(each: Mapping[str, Any]) -> str:
     return str(each.get("expression") or inner.get("id") or inner.get("name") or "")
 
 
+LGPL = (HERE / "texts" / "LGPL-3.0.txt", HERE / "texts" / "GPL-3.0.txt")
+"""The texts of the LGPL, which is told as an addition to the GPL; both have to come with what is under it."""
 READ_TEXTS = r"""
 import importlib.metadata, json, re, sys
 said = {}
@@ -131,6 +133,8 @@ def _write_texts(python: Path, folder: Path, components: list[dict[str, Any]]) -
     said = json.loads(run([python, "-I", "-c", READ_TEXTS]).splitlines()[-1])
     for one in components:
         texts, pages = said.get(one["name"], ([], []))
+        if not texts and any("LGPL-3.0" in licence_name(each) for each in one.get("licenses", [])):
+            texts = [path.read_text("utf-8") for path in LGPL]  # Qt's packages bring none
         text = "\n\n".join(texts) or "\n".join(["The package brings no text of its licence.", *pages])
         (folder / f"{one['name']}.txt").write_text(text, encoding="utf-8")
 

@@ -1,188 +1,179 @@
-"""Tries the Debian package and an engine pack in a clean root without network, and keeps a log.
+"""Tries what was built in a clean system without network, and keeps a log and a summary of sizes and seconds.
 
-    sudo packaging/ace installer trial --out DIR --deb FILE --with-pack FILE [--suite bookworm]
+    sudo packaging/ace installer trial --out DIR --deb FILE --with-pack FILE [--previous DEB] [--suite bookworm]
+    sudo packaging/ace installer trial --out DIR --tar FILE --with-pack FILE [--suite noble --mirror ADDRESS]
 
-Makes a minimal Debian by debootstrap, fetches what the .deb depends on, and cuts the network. Then: install,
-the engine from the pack, the window on a virtual screen (seconds until it is shown, and a picture), the example, an
-upgrade, removal, purge. Ends with the first step that fails. Root, debootstrap, Xvfb and xdotool are needed.
+Makes a minimal system by debootstrap, fetches the libraries that a desktop has, and cuts the network. A package goes
+through its life: the version before it, the engine from the pack, the example, the upgrade, the window on a virtual
+screen, the example again, removal (history, settings and packs of the user stay), purge (nothing stays). A portable
+archive is unpacked by a user without rights, used, entered into the menu, and deleted. The first failure ends it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+from clean_root import HOME, USER, USER_ID, CleanRoot, expect, size_of
+from deb import depends
 from freeze import NAME
-from steps import BuildError, run, say, version
+from steps import run
 
-DISPLAY = ":77"
-USER_DATA = "root/.local/share/ace-studio"
-
-
-class Trial:
-    """A clean root, and the steps that are done in it. Every command and its output goes to the log."""
-
-    def __init__(self, root: Path, log: Path) -> None:
-        self.root = root
-        self._log = log.open("w", encoding="utf-8")
-        self.seconds: dict[str, float] = {}
-
-    def step(self, name: str, action: Callable[[], object]) -> None:
-        """Do a step, and note its time."""
-        started = time.monotonic()
-        self._note(f"== {name}")
-        try:
-            action()
-        except (BuildError, AssertionError, subprocess.TimeoutExpired) as error:
-            self._note(f"failed: {error}")
-            raise BuildError(f"{name}: {error}", f"the log is {self._log.name}") from error
-        self.seconds[name] = time.monotonic() - started
-        self._note(f"   {self.seconds[name]:.1f} s")
-        say(f"{name}: {self.seconds[name]:.1f} s")
-
-    def inside(self, *words: str, network: bool = False) -> str:
-        """Run a command in the root, by default with no network interface at all."""
-        cut = () if network else ("unshare", "--net", "--")
-        clean = ("env", "-i", "HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive")
-        printed = run([*cut, "chroot", self.root, *clean, *words])
-        self._note(f"$ {' '.join(words)}\n{printed.strip()}")
-        return printed
-
-    def files(self) -> set[str]:
-        """The paths of the package: whatever is below /opt or names the program in /usr."""
-        return {
-            str(path.relative_to(self.root))
-            for folder in ("opt", "usr")
-            for path in (self.root / folder).rglob("*")
-            if NAME in str(path.relative_to(self.root)).lower() or "AceStudio" in path.name
-        }
-
-    def _note(self, text: str) -> None:
-        self._log.write(text + "\n")
-        self._log.flush()
+ONLY_BEFORE = f"opt/{NAME}/program/only-in-the-version-before"
+SETTINGS = f"{HOME}/.config/{NAME}/settings.json"
+HISTORY = f"{HOME}/.local/share/{NAME}/history.sqlite"
+OF_ANOTHER = f"root/.config/{NAME}"
+"""Settings of another user, which nothing may touch."""
+QUIET = ("DEBIAN_FRONTEND=noninteractive", f"SUDO_UID={USER_ID}")
 
 
-def try_deb(out: Path, work: Path, deb: Path, pack: Path, suite: str) -> Path:
-    """Go through the life of a package; returns the log."""
-    if os.geteuid() != 0:
-        raise BuildError("a root file system can be made by root only", "run it with sudo")
-    for tool in ("debootstrap", "Xvfb", "xdotool", "unshare"):
-        if shutil.which(tool) is None:
-            raise BuildError(f"{tool} is not installed", f"apt-get install {tool.lower()}")
-    root = work / f"root-{suite}"
-    log = out / f"trial-{suite}.log"
-    trial = Trial(root, log)
-    if root.exists():
-        shutil.rmtree(root)
-    trial.step(f"a minimal {suite}", lambda: run(["debootstrap", "--variant=minbase", suite, root]))
-    for file in (deb, pack):
-        shutil.copy(file, root / "tmp")
-    with _mounted(root):
-        _go_through(trial, out, work, deb, pack)
-    return log
+def try_deb(out: Path, work: Path, deb: Path, pack: Path, *, previous: Path | None, suite: str, mirror: str) -> Path:
+    """Go through the life of a package; returns the summary."""
+    root = CleanRoot(work / f"root-{suite}", out / f"trial-{suite}.log")
+    root.step(f"a minimal {suite}", partial(root.make, suite, mirror))
+    before = version_before(deb, previous or deb, work)
+    for file in (deb, pack, before):
+        shutil.copy(file, root.folder / "tmp")
+    with root.mounted():
+        fields = ("Depends", "Recommends")
+        needed = ", ".join(filter(None, (_field(deb, field) for field in fields)))
+        root.step("fetching what it depends on", partial(root.fetch, needed))
+        there = root.named(NAME, "AceStudio")
+        _old_version(root, before, pack)
+        _upgrade(root, deb)
+        root.step("the window", partial(root.show_window, f"/usr/bin/{NAME}", out / f"{suite}.xwd"))
+        root.step("the example", partial(_run_example, root, f"/usr/bin/{NAME}"))
+        _remove(root, there)
+    return _write_summary(root, out / f"trial-{suite}.txt", f"{deb.name} in a clean {suite}")
 
 
-def _go_through(trial: Trial, out: Path, work: Path, deb: Path, pack: Path) -> None:
-    local, picture = f"/tmp/{deb.name}", out / f"{trial.root.name}.xwd"
-    trial.step("fetching what it depends on", lambda: _fetch(trial, deb))
-    before = trial.files()
-    trial.step("installing without network", lambda: trial.inside("apt-get", "install", "-y", local))
-    trial.step("the command line", lambda: trial.inside(NAME, "--help"))
-    trial.step("installing the engine pack", lambda: trial.inside(NAME, "engine", "install", f"/tmp/{pack.name}"))
-    trial.step("what this machine has", lambda: trial.inside(NAME, "doctor"))
-    trial.step("the window", lambda: _show_window(trial, picture))
-    trial.step("the example", lambda: _run_example(trial))
-    newer = work / "newer.deb"
-    trial.step("an upgrade", lambda: _upgrade(trial, deb, newer))
-    trial.step("removal", lambda: trial.inside("apt-get", "purge", "-y", NAME))
-    left = trial.files() - before
-    trial.step("nothing left", lambda: _expect(not left, f"left behind: {sorted(left)[:5]}"))
-    kept = any((trial.root / USER_DATA).rglob("*.sqlite*"))
-    trial.step("the user's history is kept", lambda: _expect(kept, "the folder of the user's history is empty"))
+def try_tar(out: Path, work: Path, tar: Path, pack: Path, *, suite: str, mirror: str) -> Path:
+    """Use a portable archive as a user without rights; returns the summary."""
+    root = CleanRoot(work / f"root-{suite}-tar", out / f"trial-{suite}-tar.log")
+    root.step(f"a minimal {suite}", partial(root.make, suite, mirror))
+    for file in (tar, pack):
+        shutil.copy(file, root.folder / "tmp")
+    folder = f"/{HOME}/my programs"
+    home = f"{folder}/{tar.name.removesuffix('.tar.gz')}"
+    program = f"{home}/{NAME}"
+    with root.mounted():
+        _, *libraries = depends([])
+        root.step("fetching the libraries of a desktop", partial(root.fetch, ", ".join([*libraries, "g++"])))
+        root.inside("mkdir", folder, user=USER)
+        root.fact("portable archive", f"{tar.stat().st_size / 1e6:.0f} MB")
+        unpack = partial(root.inside, "tar", "-xf", f"/tmp/{tar.name}", "-C", folder, user=USER)
+        root.step("unpacking it in a folder with a space", unpack)
+        root.fact("unpacked", size_of(root.folder / home[1:]))
+        root.step("the command line", partial(root.inside, program, "--help", user=USER))
+        _install_pack(root, program, pack)
+        root.step("the engine, first start (doctor)", partial(root.inside, program, "doctor", user=USER))
+        root.step("the window", partial(root.show_window, program, out / f"{suite}-tar.xwd"))
+        root.step("the example", partial(_run_example, root, program))
+        root.step("into the menu and out of it", partial(_menu, root, home))
+        root.step("deleting it", partial(root.inside, "rm", "-r", folder, user=USER))
+        mine = (f"{HOME}/.config", f"{HOME}/.local", f"{HOME}/.cache")
+        left = {path for path in root.named(NAME, "AceStudio") if not path.startswith(mine)}
+        root.step("only the user's own is left", lambda: expect(not left, f"left behind: {sorted(left)[:5]}"))
+    return _write_summary(root, out / f"trial-{suite}-tar.txt", f"{tar.name} in a clean {suite}")
 
 
-@contextlib.contextmanager
-def _mounted(root: Path) -> Iterator[None]:
-    """What a running system has: processes, terminals, shared memory, and the X server of this machine."""
-    x11 = Path("/tmp/.X11-unix")
-    x11.mkdir(mode=0o1777, exist_ok=True)
-    mounts = (
-        ("-t", "proc", "proc", root / "proc"),
-        ("-t", "devpts", "devpts", root / "dev" / "pts"),
-        ("-t", "tmpfs", "tmpfs", root / "dev" / "shm"),
-        ("--bind", x11, root / "tmp" / ".X11-unix"),
-    )
-    with contextlib.ExitStack() as done:
-        for words in mounts:
-            words[-1].mkdir(exist_ok=True)
-            run(["mount", *words])
-            done.callback(run, ["umount", "--lazy", words[-1]])
-        yield
-
-
-def _fetch(trial: Trial, deb: Path) -> None:
-    """Install what the package depends on and recommends, so that the package itself needs no network."""
-    fields = ("Depends", "Recommends")
-    needed = ", ".join(filter(None, (run(["dpkg-deb", "--field", deb, field]).strip() for field in fields)))
-    trial.inside("apt-get", "update", network=True)
-    trial.inside("apt-get", "satisfy", "-y", needed, network=True)
-
-
-def _show_window(trial: Trial, picture: Path) -> None:
-    """Start the window on a virtual screen of this machine, and say how long until it is there."""
-    screen = subprocess.Popen(["Xvfb", DISPLAY, "-screen", "0", "1600x1000x24"], stderr=subprocess.DEVNULL)
-    program = None
-    try:
-        place = Path("/tmp/.X11-unix") / f"X{DISPLAY[1:]}"
-        while not place.exists():
-            time.sleep(0.05)
-        for attempt in ("cold", "warm"):
-            started = time.monotonic()
-            program = subprocess.Popen(
-                ["unshare", "--net", "--", "chroot", trial.root, "env", "-i", f"DISPLAY={DISPLAY}", "HOME=/root",
-                 "PATH=/usr/bin:/bin", "LANG=C.UTF-8", f"/usr/bin/{NAME}"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            find = ["env", f"DISPLAY={DISPLAY}", "timeout", "60", "xdotool", "search", "--sync", "--onlyvisible"]
-            run([*find, "--name", "ACE Studio"])
-            say(f"the window is shown after {time.monotonic() - started:.2f} s ({attempt})")
-            time.sleep(8)  # until the engine is ready
-            if shutil.which("xwd"):
-                run(["xwd", "-display", DISPLAY, "-root", "-out", picture])
-            program.terminate()
-            program.wait(20)
-    finally:
-        if program is not None and program.poll() is None:
-            program.kill()
-        screen.terminate()
-        screen.wait(10)
-
-
-def _run_example(trial: Trial) -> None:
-    trial.inside(NAME, "demo", "--out", "/tmp/demo")
-    document = json.loads((trial.root / "tmp" / "demo" / "result.json").read_text("utf-8"))
-    verified = [one["target"] for one in document["runs"] if one.get("verified")]
-    _expect(bool(verified), "no artifact was verified")
-
-
-def _upgrade(trial: Trial, deb: Path, newer: Path) -> None:
-    tree = newer.with_suffix("")
+def version_before(deb: Path, previous: Path, work: Path) -> Path:
+    """A package of the version before: ``previous`` with a lower number if it has none, and a file that is gone now."""
+    tree = work / "before"
     shutil.rmtree(tree, ignore_errors=True)
-    run(["dpkg-deb", "--raw-extract", deb, tree])
-    control = tree / "DEBIAN" / "control"
-    control.write_text(control.read_text("utf-8").replace(f"Version: {version()}", f"Version: {version()}.1"), "utf-8")
-    run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, newer])
-    shutil.copy(newer, trial.root / "tmp" / "newer.deb")
-    trial.inside("dpkg", "--install", "/tmp/newer.deb")
-    trial.inside(NAME, "history", "--json")
+    run(["dpkg-deb", "--raw-extract", previous, tree])
+    new, old = _field(deb, "Version"), _field(previous, "Version")
+    if subprocess.run(["dpkg", "--compare-versions", old, "lt", new], check=False).returncode:
+        control = tree / "DEBIAN" / "control"
+        control.write_text(
+            control.read_text("utf-8").replace(f"\nVersion: {old}\n", f"\nVersion: {new}~before\n"), "utf-8"
+        )
+    (tree / ONLY_BEFORE).write_text("")
+    made = work / "before.deb"
+    run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "--build", tree, made])
+    return made
 
 
-def _expect(is_true: bool, otherwise: str) -> None:
-    if not is_true:
-        raise BuildError(otherwise)
+def _field(deb: Path, name: str) -> str:
+    return run(["dpkg-deb", "--field", deb, name]).strip()
+
+
+def _old_version(root: CleanRoot, before: Path, pack: Path) -> None:
+    """Install the version before, and leave a history and settings with it."""
+    install = ("apt-get", "install", "-y", f"/tmp/{before.name}")
+    root.step("installing the version before, without network", partial(root.inside, *install, variables=QUIET))
+    root.note(root.inside("dpkg-query", "--show", NAME))
+    expect((root.folder / ONLY_BEFORE).exists(), "the version before is not there")
+    _install_pack(root, NAME, pack)
+    root.step("the engine, first start (doctor)", partial(root.inside, NAME, "doctor", user=USER))
+    root.step("the example in the version before", partial(_run_example, root, NAME))
+    for folder in (Path(SETTINGS).parent, Path(OF_ANOTHER)):
+        (root.folder / folder).mkdir(parents=True, exist_ok=True)
+        (root.folder / folder / "settings.json").write_text('{"theme": "light"}', encoding="utf-8")
+    root.inside("chown", "-R", f"{USER}:", f"/{HOME}/.config")
+
+
+def _install_pack(root: CleanRoot, program: str, pack: Path) -> None:
+    root.fact("engine pack", f"{pack.stat().st_size / 1e6:.0f} MB")
+    install = partial(root.inside, program, "engine", "install", f"/tmp/{pack.name}", user=USER)
+    root.step("installing the engine pack", install)
+    root.fact("engine pack, installed", size_of(root.home / ".local" / "share" / NAME / "engines"))
+
+
+def _upgrade(root: CleanRoot, deb: Path) -> None:
+    old = _runs(root)
+    expect(len(old) == 1, "the version before has no history")
+    install = partial(root.inside, "apt-get", "install", "-y", f"/tmp/{deb.name}", variables=QUIET)
+    root.fact("package", f"{deb.stat().st_size / 1e6:.0f} MB")
+    root.step("the upgrade, without network", install)
+    root.fact("package, installed", size_of(root.folder / "opt" / NAME))
+    root.note(root.inside("dpkg-query", "--show", NAME))
+    gone = not (root.folder / ONLY_BEFORE).exists()
+    root.step("files of the version before are gone", lambda: expect(gone, f"{ONLY_BEFORE} is still there"))
+    root.step("its history is there", lambda: expect(_runs(root) == old, "the history is another"))
+
+
+def _runs(root: CleanRoot) -> list[int]:
+    document = json.loads(root.inside(NAME, "history", "--json", user=USER))
+    return [one["id"] for one in document["runs"]]
+
+
+def _run_example(root: CleanRoot, program: str) -> None:
+    root.inside(program, "demo", "--out", f"/{HOME}/demo", user=USER)
+    document = json.loads((root.home / "demo" / "result.json").read_text("utf-8"))
+    verified = [f"{one['target']} {one['precision']}" for one in document["runs"] if one.get("verified")]
+    expect(bool(verified), "no artifact was verified")
+    root.fact("verified artifacts", ", ".join(verified))
+
+
+def _remove(root: CleanRoot, there: set[str]) -> None:
+    """Remove, then purge; look each time what is left of all that was not there before."""
+    root.step("removal", partial(root.inside, "apt-get", "remove", "-y", NAME, variables=QUIET))
+    mine = (f"{HOME}/", OF_ANOTHER, "root/.", "var/lib/dpkg/info/")
+    left = {path for path in root.named(NAME, "AceStudio") - there if not path.startswith(mine)}
+    root.step("nothing of the program is left", lambda: expect(not left, f"left behind: {sorted(left)[:5]}"))
+    kept = all((root.folder / path).is_file() for path in (HISTORY, SETTINGS))
+    root.step("history, settings and packs are kept", lambda: expect(kept, "the user's files are gone"))
+    root.step("purge", partial(root.inside, "apt-get", "purge", "-y", NAME, variables=QUIET))
+    own = {path for path in root.named(NAME) - there if not path.startswith(OF_ANOTHER)}
+    root.step("nothing at all is left", lambda: expect(not own, f"left behind: {sorted(own)[:5]}"))
+    other = (root.folder / OF_ANOTHER / "settings.json").is_file()
+    root.step("what another user has is untouched", lambda: expect(other, "it is gone"))
+
+
+def _menu(root: CleanRoot, home: str) -> None:
+    entry = root.home / ".local" / "share" / "applications" / f"{NAME}.desktop"
+    root.inside(f"{home}/desktop-entry", "install", user=USER)
+    expect(f'Exec="{home}/{NAME}" open' in entry.read_text("utf-8"), "the entry does not name the program")
+    root.inside(f"{home}/desktop-entry", "remove", user=USER)
+    expect(not entry.exists(), "the entry is still there")
+
+
+def _write_summary(root: CleanRoot, path: Path, title: str) -> Path:
+    text = root.summary(title)
+    root.note(text)
+    path.write_text(text, encoding="utf-8")
+    return path

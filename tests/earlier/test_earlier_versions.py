@@ -1,7 +1,8 @@
 """Files that earlier versions wrote are opened by this one.
 
 ``first`` is from the week in which the history began (its schema 1), ``0.1`` and ``0.2.0`` from those versions (schema
-2). Each folder holds what that version really wrote: a recipe, a result, a history, settings, trusted files and an autosave.
+2). Each folder holds what that version really wrote: a recipe, a result, a history, settings, trusted files and an
+autosave.
 """
 
 from __future__ import annotations

@@ -150,11 +150,14 @@ def test_a_pack_whose_torch_is_of_another_build_than_its_kind_is_not_made(script
 
 def test_every_component_has_the_text_of_its_licence_in_a_file(scripts, tmp_path):
     contents = scripts("contents")
-    components = [{"name": "msgspec"}, {"name": "no-such-package"}]
+    qt = {"name": "Qt", "licenses": [{"expression": "LGPL-3.0-only OR GPL-2.0-only"}]}
+    components = [{"name": "msgspec"}, {"name": "no-such-package"}, qt]
     contents._write_texts(Path(sys.executable), tmp_path / "licences", components)
     python = contents._python(Path(sys.executable), tmp_path / "licences")
     texts = {path.name: path.read_text("utf-8") for path in (tmp_path / "licences").iterdir()}
-    assert set(texts) == {"msgspec.txt", "no-such-package.txt", "Python.txt"}
+    assert set(texts) == {"msgspec.txt", "no-such-package.txt", "Qt.txt", "Python.txt"}
+    assert "GNU LESSER GENERAL PUBLIC LICENSE" in texts["Qt.txt"]
+    assert "GNU GENERAL PUBLIC LICENSE\n                       Version 3" in texts["Qt.txt"]
     assert "Redistribution and use in source and binary forms" in texts["msgspec.txt"]
     assert "brings no text" in texts["no-such-package.txt"]
     assert "Python Software Foundation" in texts["Python.txt"]
