@@ -36,7 +36,7 @@ def cache_key(loaded: LoadedModel, examples: Sequence[Example], *, fingerprint: 
     It leaves out the numbers in weights and examples: a graph does not hold them, and `content_digest` covers them.
     """
     digest = hashlib.sha256(f"{_FORMAT} {fingerprint} {loaded.source}".encode("utf-8", "surrogateescape"))
-    for text in (_own_code(), platform.python_version(), _structure_of(loaded.module)):
+    for text in (own_code(), platform.python_version(), _structure_of(loaded.module)):
         digest.update(text.encode("utf-8", "surrogateescape"))
     for line in (*_code_lines(loaded.module), *_example_lines(examples)):
         digest.update(f"\n{line}".encode("utf-8", "surrogateescape"))
@@ -86,7 +86,7 @@ def file_digest(path: Path) -> str:
 
 
 @functools.cache
-def _own_code() -> str:
+def own_code() -> str:
     """Digest of this engine's code, since its version does not change with every edit."""
     engine = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()

@@ -43,6 +43,6 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     """What it misses, in words; or why it could not be built."""
     seconds: float = 0.0
     reused: bool = False
-    """Whether an earlier run of the same job had evaluated it."""
+    """Whether an earlier job had evaluated it, one that differs in its goal at most."""
     run: int | None = None
     """Index into `Result.runs`, if it was built in this run."""

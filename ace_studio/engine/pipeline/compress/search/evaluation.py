@@ -2,124 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import msgspec
 
 from ace_studio.engine import export, measure
-from ace_studio.engine.environment import package_versions
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
-from ace_studio.engine.pipeline.compress.choosing import job_fingerprint
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild
+from ace_studio.engine.pipeline.compress.search.steps import (
+    BuildTimes,
+    StepStore,
+    evaluation_key,
+    step_key,
+    with_findings,
+)
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.targets.base import Target
-from ace_studio.records.goals import latency_ratio, misses, step_figures
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import Goal, ImproveMethod
-from ace_studio.records.results import Baseline, RunStatus, SearchStep, Warning
-from ace_studio.records.safe_file import write_atomically
-
-FILE_NAME = "search.json"
-
-
-class BuildTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a runtime's own counters said about the time of the ops of one build."""
-
-    op_ms: dict[str, float] = {}
-    """Op id -> time of its kernel, ms."""
-    homes: dict[str, str] = {}
-    """Op id -> the op whose kernel computes it too."""
-    baseline_ms: float = 0.0
-    """Latency of the baseline when the build was timed."""
-
-
-class SavedSearch(msgspec.Struct, kw_only=True):
-    """The steps of one job with one set of package versions, by `step_key`, and the times of those that were priced."""
-
-    job: str
-    versions: dict[str, str] = {}
-    steps: dict[str, SearchStep] = {}
-    times: dict[str, BuildTimes] = {}
-
-
-class StepStore:
-    """The steps of one job in its output folder, so that a cancelled job does not build them again."""
-
-    def __init__(self, folder: Path, job: str) -> None:
-        self._path = folder / FILE_NAME
-        self._saved = SavedSearch(job=job, versions=package_versions())
-        try:
-            stored = msgspec.json.decode(self._path.read_bytes(), type=SavedSearch)
-        except (OSError, msgspec.DecodeError):
-            return
-        if (stored.job, stored.versions) == (job, self._saved.versions):
-            self._saved = stored
-
-    def find(self, key: str) -> SearchStep | None:
-        """The step of an earlier run of the job. A failed build is not one: memory or packages may differ now."""
-        step = self._saved.steps.get(key)
-        if step is None or step.sqnr_db is None:
-            return None
-        return msgspec.structs.replace(step, reused=True, run=None)
-
-    def keep(self, key: str, step: SearchStep) -> None:
-        """Write a step to disk at once; a folder that cannot be written to is ignored."""
-        self._saved.steps[key] = step
-        self._write()
-
-    def times(self, key: str) -> BuildTimes | None:
-        """The times of the ops of a build of this or an earlier run of the job."""
-        return self._saved.times.get(key)
-
-    def keep_times(self, key: str, times: BuildTimes) -> None:
-        """Write the times of a build to disk at once, likewise."""
-        self._saved.times[key] = times
-        self._write()
-
-    def _write(self) -> None:
-        try:
-            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(self._saved), indent=1))
-        except OSError:
-            return
-
-
-def step_key(target: Target, plan: Plan, methods: Sequence[ImproveMethod] = ()) -> str:
-    """A hash over the target, its version, the plan and the methods that improve the weights."""
-    content = f"{target.name} {target.available().version} {' '.join(methods)} ".encode()
-    content += msgspec.json.encode(plan, order="deterministic")
-    return hashlib.sha256(content).hexdigest()
-
-
-def with_findings(step: SearchStep, candidate: Candidate, baseline: Baseline, goal: Goal) -> SearchStep:
-    """The step with the figures of its candidate and what it misses."""
-    run = candidate.run
-    ratio = latency_ratio(run, baseline)
-    step = msgspec.structs.replace(
-        step,
-        status=run.status,
-        metric=run.metric,
-        metric_drop=run.metric_drop,
-        sqnr_db=run.sqnr_db,
-        size_bytes=run.size_bytes,
-        latency_ratio=round(ratio, 4) if ratio else None,
-    )
-    if run.status is RunStatus.OK:
-        missed = tuple(map(str, misses(step_figures(step), goal)))
-    elif run.error is not None:
-        missed = (f"could not be built: {run.error.what}",)
-    else:
-        missed = tuple(warning.what for warning in run.warnings) or (str(run.status),)
-    return msgspec.structs.replace(step, misses=missed, meets=run.status is RunStatus.OK and not missed)
-
+from ace_studio.records.results import RunStatus, SearchStep, Warning
 
 QUICK_ROUNDS = 8
 """An even number: every second round has the opposite order."""
@@ -138,11 +45,11 @@ class EvaluatedPlan:
 
 
 class PlanEvaluator:
-    """Evaluates the plans of one search; steps of an earlier run of the same job are reused."""
+    """Evaluates the plans of one search; steps of earlier jobs that differ in their goal at most are reused."""
 
     def __init__(self, job: CompressionJob) -> None:
         self._job = job
-        self._store = StepStore(job.output, job_fingerprint(job.captured.fingerprint, job.recipe))
+        self._store = StepStore(job.output, evaluation_key(job), goal=job.recipe.goal)
         self._plans: dict[str, EvaluatedPlan] = {}
         self._from_recipe: list[Candidate] = []
         """Candidates of the recipe's own plan: never dropped."""
@@ -157,7 +64,7 @@ class PlanEvaluator:
         return [one for one in self._plans.values() if one.variant.target is target]
 
     def is_known(self, variant: SearchVariant) -> bool:
-        """Whether the variant with all ops low was evaluated, now or in an earlier run of the job."""
+        """Whether the variant with all ops low was evaluated, now or in an earlier job."""
         key = step_key(variant.target, variant.plan, variant.methods)
         return key in self._plans or self._store.find(key) is not None
 
@@ -213,6 +120,10 @@ class PlanEvaluator:
             run = self._job.state.candidates.index(candidate)
             step = msgspec.structs.replace(step, seconds=round(time.monotonic() - started, 3), run=run)
             self._store.keep(key, step)
+        else:  # its rules are those of the key; what another job had predicted for them may differ
+            step = msgspec.structs.replace(
+                step, predicted_db=described.predicted_db, predicted_ratio=described.predicted_ratio
+            )
         self._plans[key] = EvaluatedPlan(step, replace(variant), plan, candidate, reasons)
         self._job.state.search.append(step)
         return step

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.search import evaluation
-from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator, StepStore, with_findings
+from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
-from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
-from ace_studio.records.recipes.recipe import Goal, Recipe
-from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
+from ace_studio.records.recipes.recipe import (
+    CalibrationChoice,
+    EvaluateChoice,
+    Goal,
+    ImproveChoice,
+    MeasureChoice,
+    Observer,
+    Recipe,
+    SensitivityChoice,
+    TargetsChoice,
+)
+from ace_studio.records.results import RunStatus, SearchStep, TargetRun
 
 TARGET = SimpleNamespace(name="t", available=lambda: SimpleNamespace(version="1"))
 RULES = (PlanRule(match="id:a", precision=Precision.FP32), PlanRule(match="id:b", precision=Precision.BF16))
@@ -30,7 +40,9 @@ def variant(low=Precision.INT8_STATIC):
 @pytest.fixture
 def job(tmp_path):
     return SimpleNamespace(
-        output=tmp_path, captured=SimpleNamespace(fingerprint="f"), recipe=Recipe(goal=Goal(min_sqnr_db=20.0)),
+        output=tmp_path, recipe=Recipe(goal=Goal(min_sqnr_db=20.0)), threads=1, calibration=list,
+        captured=SimpleNamespace(fingerprint="f", examples=[], device="cpu"),
+        loaded=SimpleNamespace(data=SimpleNamespace(calibration=None)),
         state=JobState(), guarded=lambda candidate, step: None, folder_of=lambda candidate: tmp_path / "artifact",
         told=[], tell=lambda candidate: None,
     )  # fmt: skip
@@ -98,6 +110,33 @@ def test_a_later_search_of_the_job_knows_the_steps_and_builds_only_what_is_kept(
     assert job.state.candidates[0].kept == REASONS
 
 
+@pytest.mark.parametrize(("needed_db", "meets"), [(25.0, True), (35.0, False)])
+def test_a_search_with_another_goal_takes_the_figures_and_judges_them_by_its_own(job, built, needed_db, meets):
+    PlanEvaluator(job).mixture(variant(), MIXED, REASONS)
+    built.clear()
+    job.state = JobState()
+    job.recipe = Recipe(goal=Goal(min_sqnr_db=needed_db, max_size_mb=None), sensitivity=SensitivityChoice(samples=9))
+    step = PlanEvaluator(job).mixture(variant(), msgspec.structs.replace(MIXED, predicted_db=44.0), REASONS)
+    assert built == []
+    assert (step.reused, step.meets, bool(step.misses), step.predicted_db) == (True, meets, not meets, 44.0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"calibration": CalibrationChoice(observer=Observer.MSE)},
+        {"improve": ImproveChoice(max_seconds=5.0)},
+        {"measure": MeasureChoice(threads=2)},
+        {"targets": TargetsChoice(names=("openvino",))},
+        {"evaluate": EvaluateChoice(function="other")},
+    ],
+)
+def test_what_was_found_with_other_data_or_measured_otherwise_is_not_taken(job, built, changed):
+    PlanEvaluator(job).variant(variant())
+    job.state, job.recipe = JobState(), msgspec.structs.replace(job.recipe, **changed)
+    assert not PlanEvaluator(job).variant(variant()).reused
+
+
 def test_what_is_not_kept_is_dropped_with_the_better_plan_as_the_reason(job, built):
     evaluator = PlanEvaluator(job)
     evaluator.mixture(variant(), MIXED, REASONS)
@@ -123,55 +162,3 @@ def test_the_candidate_of_the_recipes_own_plan_is_used_and_never_dropped(job, bu
     evaluator.variant(variant(Precision.BF16))
     evaluator.keep_only(TARGET, evaluator.plans[1:])
     assert own.lowered is not None
-
-
-def test_another_job_does_not_take_the_steps_of_this_one(tmp_path):
-    step = SearchStep(target="openvino", low="int8-static", meets=True, sqnr_db=30.0)
-    StepStore(tmp_path, "one job").keep("a plan", step)
-    kept = StepStore(tmp_path, "one job").find("a plan")
-    assert kept is not None
-    assert kept.reused
-    assert StepStore(tmp_path, "another job").find("a plan") is None
-
-
-def test_a_step_that_could_not_be_built_is_tried_again(tmp_path):
-    store = StepStore(tmp_path, "job")
-    store.keep("built", SearchStep(target="openvino", low="int8-static", sqnr_db=40.0))
-    store.keep("failed", SearchStep(target="openvino", low="int8-static", misses=("could not be built: no memory",)))
-    again = StepStore(tmp_path, "job")
-    assert again.find("built").reused
-    assert again.find("failed") is None
-
-
-def test_steps_that_other_versions_found_are_not_believed(tmp_path, monkeypatch):
-    step = SearchStep(target="eager", low="bf16", sqnr_db=40.0)
-    StepStore(tmp_path, "job").keep("a plan", step)
-    assert StepStore(tmp_path, "job").find("a plan") is not None
-    monkeypatch.setattr(evaluation, "package_versions", lambda: {"ace-studio": "99.0"})
-    assert StepStore(tmp_path, "job").find("a plan") is None
-
-
-def _findings(goal: Goal, **run: object) -> SearchStep:
-    candidate = Candidate(SimpleNamespace(name="t"), None, TargetRun(target="t", **run))
-    return with_findings(SearchStep(target="t", low="int8-static"), candidate, Baseline(), goal)
-
-
-def test_a_step_has_the_figures_of_its_candidate_and_says_what_it_misses():
-    step = _findings(Goal(min_sqnr_db=20, max_latency_ratio=0.7), status=RunStatus.OK, sqnr_db=10.0, speedup=1.45)
-    assert step.latency_ratio == 0.6897
-    assert step.misses == ("the fidelity is 10.0 dB; at least 20.0 dB is required",)
-    assert not step.meets
-
-
-def test_a_step_that_meets_the_goal_misses_nothing():
-    step = _findings(Goal(max_latency_ratio=0.7), status=RunStatus.OK, speedup=1.45)
-    assert step.meets
-    assert step.misses == ()
-
-
-def test_a_candidate_that_failed_or_lost_a_race_meets_no_goal_and_says_why():
-    problem = Problem(code=ErrorCode.OUT_OF_MEMORY, what="no memory")
-    failed = _findings(Goal(), status=RunStatus.FAILED, error=problem)
-    beaten = _findings(Goal(), status=RunStatus.DROPPED, warnings=(Warning(code="dropped", what="2 times slower"),))
-    assert (failed.meets, failed.misses) == (False, ("could not be built: no memory",))
-    assert (beaten.meets, beaten.misses, beaten.status) == (False, ("2 times slower",), RunStatus.DROPPED)
