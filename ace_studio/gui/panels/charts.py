@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
@@ -58,6 +59,11 @@ class ChartsPanel(Panel):
         ids = [chart.id for chart in CHARTS]
         self.list.setCurrentRow(ids.index(kept) if kept in ids else 0)
         self.list.currentItemChanged.connect(lambda *_: self._choose())
+
+    def make_parts(self) -> Iterator[None]:
+        """Make the chart that is chosen."""
+        self._view()
+        yield
 
     @property
     def chart_id(self) -> str:

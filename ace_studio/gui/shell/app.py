@@ -39,7 +39,7 @@ ENVIRONMENT_TRIES = 3
 
 
 class Preload(QThread):
-    """Imports the panels in the background, so that opening the first model does not wait for them."""
+    """Imports the panels and the charts in the background, so that opening the first model does not wait for them."""
 
     MODULES = ("shell.workbench", *(f"panels.{row.module}" for row in PANELS), "panels.graph")
 
@@ -47,6 +47,9 @@ class Preload(QThread):
         """Import the modules while the main thread paints."""
         for name in self.MODULES:
             import_module(f"ace_studio.gui.{name}")
+        charts = import_module("ace_studio.gui.charts.kinds").CHARTS
+        for chart in charts:
+            import_module(f"ace_studio.gui.charts.{chart.module}")
 
 
 class Studio:

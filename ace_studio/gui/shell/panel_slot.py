@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QShowEvent
@@ -17,6 +17,8 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
+
+_NO_MORE = object()
 
 
 class PanelSlot(QWidget):
@@ -38,6 +40,10 @@ class PanelSlot(QWidget):
         self.panel: Panel | None = None
         self._empty: Panel | None = None
         """The panel as it was made, before it is filled."""
+        self._parts: Iterator[None] = iter(())
+        # A timer of its own: what `QTimer.singleShot` posts comes before the keys and clicks that wait.
+        self._next_turn = QTimer(self, singleShot=True, interval=0)
+        self._next_turn.timeout.connect(lambda: self._guarded(self._begin))
         self._session = session
         self._theme = theme
         self._stale: frozenset[Part] = frozenset()
@@ -66,12 +72,12 @@ class PanelSlot(QWidget):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
         """Make the panel, or catch up.
 
-        It is made in a turn of the event loop of its own, and filled in the next: several that appear at once do not
-        add up to a stall.
+        It is made in a turn of the event loop of its own, each of its parts in another, and it is filled in the last:
+        several that appear at once do not add up to a stall.
         """
         super().showEvent(event)
         if self.panel is None:
-            QTimer.singleShot(0, self, lambda: self._guarded(self._begin))
+            self._next_turn.start()
         elif self._stale & self.panel.shows:
             self._guarded(lambda: self._update(self._session.document))
         self._stale = frozenset()
@@ -97,12 +103,20 @@ class PanelSlot(QWidget):
                 self.failed.emit(problem)
 
     def _begin(self) -> None:
-        self._make()
-        QTimer.singleShot(0, self, lambda: self._guarded(self.build))
+        """Make the panel, the next of its parts, or fill it; the rest follows in other turns of the event loop."""
+        if self.panel is not None:
+            return
+        if self._empty is None:
+            self._make()
+        elif next(self._parts, _NO_MORE) is _NO_MORE:
+            self.build()
+        if self.panel is None:
+            self._next_turn.start()
 
     def _make(self) -> Panel:
         if self._empty is None:
             self._empty = panel = self.row.build(self._session, self._theme)
+            self._parts = panel.make_parts()
             panel.panel_wanted.connect(self.panel_wanted)
             panel.about_to_open.connect(self.about_to_open)
             self._layout.addWidget(panel)
@@ -112,6 +126,9 @@ class PanelSlot(QWidget):
     def build(self) -> Panel:
         """Make the panel and fill it, if that was not done yet."""
         if self.panel is None:
-            self.panel = self._make()
+            made = self._make()
+            for _ in self._parts:
+                pass
+            self.panel = made
             self.panel.update_from(self._session.document)
         return self.panel

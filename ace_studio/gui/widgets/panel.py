@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -52,6 +53,13 @@ class Panel(QWidget):
         self._pages.addWidget(self._empty)
         self._pages.addWidget(content)
         self.setLayout(column(*([above] if above is not None else ()), self._pages, gap=0))
+
+    def make_parts(self) -> Iterator[None]:
+        """Make what `__init__` left out, a part until each ``yield``; all of it before the first `update_from`.
+
+        Each part gets a turn of the event loop of its own: making many fields at once would stop the window.
+        """
+        yield from ()
 
     @property
     def colours(self) -> Colours:

@@ -64,10 +64,10 @@ class PlanPanel(Panel):
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__(session, theme)
-        self.precision = PrecisionForm(session)
-        self.goal = GoalForm(session)
-        self.targets = TargetsForm(session)
-        self.measure = MeasureForm(session)
+        self.precision: PrecisionForm
+        self.goal: GoalForm
+        self.targets: TargetsForm
+        self.measure: MeasureForm
         self._shown: tuple[object, ...] = ()
         self.forms: dict[str, RecordForm] = {}
         """Those of `_FORMS` that were opened."""
@@ -90,6 +90,7 @@ class PlanPanel(Panel):
         layout.addStretch(1)
         content.setLayout(layout)
         self.forms_page = scrolling(content)
+        self.forms_page.hide()  # until it is made and filled
         self.changes = ColumnsModel(self)
         self.changes_table = plain_table(self.changes, tr("Choices that differ"))
         self.changes_table.hide()
@@ -97,7 +98,20 @@ class PlanPanel(Panel):
         self._changed.setContentsMargins(MARGIN, MARGIN, MARGIN, 0)
         self._changed.hide()
         self.setLayout(column(self._changed, self.changes_table, self.forms_page))
+
+    def make_parts(self) -> Iterator[None]:
+        """Make the forms, and show those whose section is open."""
+        self.precision = PrecisionForm(self.session)
         self.setFocusProxy(self.precision.default)
+        yield
+        self.goal = GoalForm(self.session)
+        self.targets = TargetsForm(self.session)
+        yield
+        self.measure = MeasureForm(self.session)
+        yield
+        for section in self.sections.values():
+            section.fill()
+            yield
 
     def _parts(self) -> Iterator[tuple[str, Callable[[], QWidget], bool]]:
         yield "Precision", lambda: self.precision, True

@@ -21,7 +21,7 @@ class Section(QWidget):
     """Emitted after it was opened; its content exists now."""
 
     def __init__(self, session: Session, name: str, make: Callable[[], QWidget], *, is_open: bool = True) -> None:
-        """Make the heading; the content follows when it is first opened.
+        """Make the heading; the content follows by `fill`, or when it is first opened.
 
         Args:
             session: Where to remember it.
@@ -43,7 +43,7 @@ class Section(QWidget):
         self.setLayout(self._column)
         self.head.setChecked(kept if isinstance(kept, bool) else is_open)
         self.head.toggled.connect(self._toggled)
-        self._show()
+        self._show_head()
 
     def say(self, summary: str) -> None:
         """Set the summary that shows while it is folded."""
@@ -51,7 +51,7 @@ class Section(QWidget):
         self._summary.setText("" if self.head.isChecked() else summary)
 
     def _toggled(self, is_open: bool) -> None:
-        self._show()
+        self.fill()
         if is_open:
             self.opened.emit()
         try:
@@ -59,13 +59,18 @@ class Section(QWidget):
         except AceError:
             return  # not worth a message
 
-    def _show(self) -> None:
+    def _show_head(self) -> None:
         is_open = self.head.isChecked()
         self.head.setText(f"{'▾' if is_open else '▸'}  {tr(self._name)}")
         self.head.setAccessibleName(f"{tr(self._name)}, {tr('open') if is_open else tr('folded')}")
+        self._summary.setText("" if is_open else self._words)
+
+    def fill(self) -> None:
+        """Show the content if it is open; it is made if that was not done yet."""
+        self._show_head()
+        is_open = self.head.isChecked()
         if is_open and self.content is None:
             self.content = self._make()
             self._column.addWidget(self.content)
         if self.content is not None:
             self.content.setVisible(is_open)
-        self._summary.setText("" if is_open else self._words)
