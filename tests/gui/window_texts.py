@@ -7,11 +7,21 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
+
+from ace_studio.gui.words.steps import StepState
+from ace_studio.records.messages import Phase
+from ace_studio.records.ops import OpFamily
+from ace_studio.records.recipes.recipe import Objective
+from ace_studio.records.results import ResultStatus, RunStatus
+from ace_studio.records.tensors import DimChoice
+from ace_studio.session.comparison.graphs import OpChange
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ace_studio"
 LANGUAGES = PACKAGE.parent / "resources" / "languages"
@@ -21,6 +31,20 @@ TABLES = ("gui/shell/actions.py", "gui/panels/plan/field_rows.py", "gui/panels/p
 """Here every sentence is shown: why an action or a field is grey; so are the titles of menus and of sections."""
 SENTENCE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]{2,}")
 TITLE = re.compile(r"&?[A-Z][a-z]+(-[a-z]+)?")
+WORDS: tuple[type[StrEnum], ...] = (
+    OpFamily, Phase, RunStatus, ResultStatus, Objective, OpChange, DimChoice, StepState,
+)  # fmt: skip
+"""Words of records that are translated where they are shown."""
+SHOWN = {
+    "Chart", "Detail", "QCheckBox", "QLabel", "QPushButton", "addAction", "addMenu", "addTab", "button", "label",
+    "setAccessibleName", "setHeaderLabels", "setHorizontalHeaderLabels", "setPlaceholderText", "setText", "setTitle",
+    "setToolTip", "setWindowTitle", "show_plot", "show_words", "text_field", "tool_button", "_field",
+}  # fmt: skip
+"""Their first argument is shown; for ``Detail`` the second too."""
+NAMES = re.compile("ACE Studio|SHA-256")
+"""Shown as they are in every language."""
+MADE = {"Problem", "AceError", "of"}
+"""What makes a problem: its what, why and remedy are sentences, which `told` translates where they are shown."""
 
 
 def texts_of_window() -> set[str]:
@@ -33,7 +57,76 @@ def texts_of_window() -> set[str]:
         found.update(_looked_up(tree))
         if str(path.relative_to(PACKAGE)) in TABLES:
             found.update(text for text in _constants(tree) if SENTENCE.search(text) or TITLE.fullmatch(text))
+    found.update(str(word).replace("-", " ") if kind is ResultStatus else str(word) for kind in WORDS for word in kind)
     return {text for text in found if re.search("[A-Za-z]{2}", text)}
+
+
+def bare_texts() -> list[str]:
+    """File, line and text of each literal of the window that is shown without a look-up in a language pack."""
+    found = []
+    for path in sorted((PACKAGE / "gui").rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if _shows(node)):
+            for value in _shown_by(call):
+                words = " ".join(_words_of(value))
+                if re.search("[A-Za-z]{3}", NAMES.sub("", words)):
+                    found.append(f"{path.relative_to(PACKAGE)}:{value.lineno} {words}")
+    return found
+
+
+def _shown_by(call: ast.Call) -> Iterator[ast.expr]:
+    yield from call.args[: 2 if _called(call) == "Detail" else 1]
+    yield from (word.value for word in call.keywords if word.arg in ("accessibleName", "placeholderText", "toolTip"))
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _shows(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _called(node) in SHOWN
+
+
+def _words_of(value: ast.expr) -> Iterator[str]:
+    """Literal parts of a text: of a string, of one with values, of either side of a choice or a sum."""
+    match value:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield from (part.value for part in parts if isinstance(part, ast.Constant))
+        case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+            yield from (*_words_of(one), *_words_of(other))
+        case ast.BoolOp(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+            yield from (text for part in parts for text in _words_of(part))
+
+
+def sentences_of_problems() -> set[str]:
+    """What, why and remedy of the problems that `session` and the window make; values are ``{0}``, ``{1}``, ..."""
+    found: set[str] = set()
+    for path in [file for folder in ("session", "gui") for file in sorted((PACKAGE / folder).rglob("*.py"))]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        kept: dict[str, list[ast.expr]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                kept.setdefault(node.targets[0].id, []).append(node.value)
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in MADE):
+            given = [word.value for word in call.keywords if word.arg in ("what", "why", "remedy")]
+            for value in (*call.args[1:2], *given):
+                meant = kept.get(value.id, []) if isinstance(value, ast.Name) else [value]
+                found.update(text for one in meant for text in _sentences(one))
+    return found
+
+
+def _sentences(value: ast.expr) -> Iterator[str]:
+    match value:
+        case ast.Constant(value=str(text)) if SENTENCE.search(text):
+            yield text
+        case ast.JoinedStr(values=parts):
+            count = itertools.count()
+            text = "".join(part.value if isinstance(part, ast.Constant) else f"{{{next(count)}}}" for part in parts)
+            if SENTENCE.search(text):
+                yield text
+        case ast.IfExp(body=one, orelse=other):
+            yield from (*_sentences(one), *_sentences(other))
 
 
 def _looked_up(tree: ast.AST) -> Iterator[str]:
@@ -59,12 +152,13 @@ def _constants(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def pack(language: str) -> dict[str, str]:
-    """English text -> translation."""
-    texts: dict[str, str] = json.loads((LANGUAGES / f"{language}.json").read_text(encoding="utf-8"))["texts"]
+def pack(language: str, part: str = "texts") -> dict[str, str]:
+    """English -> translation, of the ``texts`` or of the ``sentences``."""
+    texts: dict[str, str] = json.loads((LANGUAGES / f"{language}.json").read_text(encoding="utf-8"))[part]
     return texts
 
 
 if __name__ == "__main__":
-    missing = sorted(texts_of_window() - set(pack(sys.argv[1])))
-    print(json.dumps(dict.fromkeys(missing, ""), indent=0, ensure_ascii=False))
+    for part, wanted in (("texts", texts_of_window()), ("sentences", sentences_of_problems())):
+        missing = sorted(wanted - set(pack(sys.argv[1], part)))
+        print(json.dumps({part: dict.fromkeys(missing, "")}, indent=0, ensure_ascii=False))

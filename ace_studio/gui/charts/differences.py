@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 
 from ace_studio.gui.charts.chart import PlotView
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.words.formatting import unclear_words
 from ace_studio.session.comparison.figures import Difference
 from ace_studio.session.comparison.sides import PinnedPair
@@ -16,10 +16,10 @@ from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
 _FIGURES = (
-    ("latency", "latency", -1),
-    ("speedup", "speed-up", 1),
-    ("float_speedup", "vs fp32", 1),
-    ("size", "size", -1),
+    ("latency", tr("latency"), -1),
+    ("speedup", tr("speed-up"), 1),
+    ("float_speedup", tr("vs fp32"), 1),
+    ("size", tr("size"), -1),
 )
 """Field of a row, its name, and whether a ratio above 1 is better (1) or worse (-1)."""
 
@@ -29,7 +29,7 @@ class Differences(PlotView):
 
     def __init__(self, session: Session, colours: Colours) -> None:
         super().__init__(session, colours)
-        self.show_plot("B over A")
+        self.show_plot(tr("B over A"))
 
     def missing(self, document: Document) -> str:
         """Needs two sides with a figure that both have."""
@@ -57,9 +57,9 @@ class Differences(PlotView):
             )  # fmt: skip
             plot.addItem(bar)
             spot = pg.ScatterPlotItem([change], [y], size=11, brush=pg.mkBrush(colour), pen=pg.mkPen(self.colours.text))
-            said = f"{change:.2f}×, " + ("better" if is_better else "worse")
-            words = said if one.is_clear else f"{change:.2f}×, {unclear_words(one)}"
-            spot.setToolTip(f"{name}: {words}, 95 %: {low:.3g} – {high:.3g}")
+            said = f"{number(change, '.2f')}×, {tr('better') if is_better else tr('worse')}"
+            words = said if one.is_clear else f"{number(change, '.2f')}×, {unclear_words(one)}"
+            spot.setToolTip(f"{name}: {words}, 95 %: {number(low, '.3g')} – {number(high, '.3g')}")
             plot.addItem(spot)
             ink = self.colours.text if one.is_clear else self.colours.text_dim
             self.chart.write(f"   {words}", high * 1.02, y, colour=ink, anchor=(0, 0.5))

@@ -29,8 +29,8 @@ ALL_OTHERS = tr("all others")
 _BAR = 0.62
 
 GROUPINGS: dict[str, tuple[str, Callable[[OpReport], str]]] = {
-    "op": ("operator", lambda op: short_op(op.op)),
-    "module": ("module", lambda op: ".".join(op.module.split(".")[:2]) or "model"),
+    "op": (tr("operator"), lambda op: short_op(op.op)),
+    "module": (tr("module"), lambda op: ".".join(op.module.split(".")[:2]) or tr("model")),
     "precision": (tr("actual precision"), lambda op: op.actual),
     "each": (tr("single op"), lambda op: op.id),
 }
@@ -106,7 +106,7 @@ class OpTime(PlotView):
         """The grouping and the ops that `parts` were made of."""
         parts = [(words, each) for each, (words, _) in GROUPINGS.items()]
         self.grouping = ComboBox(tr("Parts by"), parts, chosen=self.draw_again)
-        units = (("milliseconds", "ms"), (tr("share of the run"), "share"))
+        units = ((tr("milliseconds"), "ms"), (tr("share of the run"), "share"))
         self.unit = ComboBox(tr("Unit"), units, chosen=self.draw_again)
         self.note = ElidedLabel(role="dim")
         tools = row(

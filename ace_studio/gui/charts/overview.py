@@ -13,7 +13,7 @@ from ace_studio.gui.charts.points import Point, colour_of, points_of
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.layouts import column, split
-from ace_studio.gui.words.formatting import SIZES, Unit, decibel_text, metric_text, percent_text
+from ace_studio.gui.words.formatting import SIZES, Unit, decibel_text, metric_text, percent_text, plural
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
@@ -26,7 +26,9 @@ class Overview(ChartView):
     def __init__(self, session: Session, colours: Colours) -> None:
         super().__init__(session, colours)
         self.points: list[Point] = []
-        self.latency, self.trade_off, self.sizes = Chart("Latency"), Chart("Accuracy"), Chart("Size")
+        self.latency, self.trade_off, self.sizes = (
+            Chart(title) for title in (tr("Latency"), tr("Accuracy"), tr("Size"))
+        )
         for chart in (self.latency, self.trade_off, self.sizes):
             chart.widget.scene().sigMouseClicked.connect(partial(self._clicked, chart))
         parts = split(self.latency, self.trade_off, self.sizes, sizes=(360, 300, 300), can_close=True)
@@ -57,7 +59,8 @@ class Overview(ChartView):
             y = len(points) - 1 - at
             low, middle, high = (time * unit.factor for time in (latency.p10, latency.p50, latency.p90))
             text, spread = unit.number(middle), f"{unit.number(low)} – {unit.number(high)} {unit.name}"
-            tip = f"{one.name}: {text} {unit.name}, p10 – p90 {spread}, {latency.n} rounds"
+            rounds = plural(latency.n, "round")
+            tip = f"{one.name}: {text} {unit.name}, p10 – p90 {spread}, {rounds}"
             self._bar(plot, y, middle, colour_of(one.run, document, self.colours), tip)
             plot.addItem(_whisker(y, low, middle, high, self.colours.text))
             tops.append((max(middle, high), text))
@@ -135,7 +138,7 @@ class Overview(ChartView):
 
 def _drop(document: Document, one: Point) -> str:
     drop = document.runs[one.run].metric_drop if one.run is not None else None
-    return f", drop {percent_text(drop)}" if drop is not None else ""
+    return tr(", drop {drop}", drop=percent_text(drop)) if drop is not None else ""
 
 
 def _whisker(y: float, low: float, middle: float, high: float, colour: str) -> pg.ErrorBarItem:

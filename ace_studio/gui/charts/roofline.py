@@ -10,7 +10,7 @@ import pyqtgraph as pg
 from ace_studio.gui.charts.chart import PlotView, add_spots
 from ace_studio.gui.charts.op_time import TimedRow, timed_runs
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.words.formatting import bytes_text, count_text, ms_text
 from ace_studio.records.results import Ceilings, OpReport
 from ace_studio.session.document import Document
@@ -39,7 +39,7 @@ class Roofline(PlotView):
     def __init__(self, session: Session, colours: Colours) -> None:
         super().__init__(session, colours)
         self.placed: list[tuple[OpReport, float, float]] = []
-        self.show_plot("Roofline")
+        self.show_plot(tr("Roofline"))
         self.chart.plot.setLogMode(x=True, y=True)
 
     def missing(self, document: Document) -> str:
@@ -90,7 +90,7 @@ class Roofline(PlotView):
             ys = np.minimum(xs * ceilings.gbytes_per_s, gflops)
             # pyqtgraph takes logarithms of lines, but not of points and texts.
             plot.addItem(pg.PlotDataItem(xs, ys, pen=pg.mkPen(colour, width=2)))
-            words, end = f"{precision} {gflops:.3g} GFLOP/s", math.log10(self._right_end(ceilings)) + 0.28
+            words, end = f"{precision} {number(gflops, '.3g')} GFLOP/s", math.log10(self._right_end(ceilings)) + 0.28
             self.chart.write(words, end, math.log10(gflops), colour=self.colours.text_dim, anchor=(1, 0))
 
     def _right_end(self, ceilings: Ceilings) -> float:

@@ -45,7 +45,7 @@ class SensitivityChart(PlotView):
         self._note = ElidedLabel(role="dim")
         self._keeper = box(row(label(tr("The first"), "dim", wrap=False), self.count, self.keep_button, gap=6))
         parts = (self.precision, self.scan_button, self.progress, self.cancel_button, self._note, self._keeper)
-        self.show_plot("Sensitivity", row(*parts, stretch=4, margin=(GAP, 6, GAP, 0)))
+        self.show_plot(tr("Sensitivity"), row(*parts, stretch=4, margin=(GAP, 6, GAP, 0)))
 
     def update_from(self, document: Document) -> None:
         """Draw the bars."""
@@ -141,7 +141,7 @@ class SensitivityChart(PlotView):
 def _note(document: Document, found: tuple[OpSensitivity, ...]) -> str:
     scan = document.sensitivity
     if scan is not None and found is scan.ops:
-        done = f"{scan.samples_done} of {plural(scan.samples, 'sample')}"
+        done = tr("{done} of {samples}", done=scan.samples_done, samples=plural(scan.samples, "sample"))
         notes = "; ".join(scan.notes)
         words = tr("{done}, cost {forwards:.0f} forward passes", done=done, forwards=scan.forwards)
         return "  ·  ".join(part for part in ("" if scan.is_complete else tr("not complete"), words, notes) if part)

@@ -33,12 +33,12 @@ class TradeOff(PlotView):
         super().__init__(session, colours)
         self.cost, self.loss = (
             ComboBox(name, [(axis.text, axis.id) for axis in rows], chosen=self._choose_axes)
-            for rows, name in ((COSTS, "Cost"), (LOSSES, "Loss"))
+            for rows, name in ((COSTS, tr("Cost")), (LOSSES, tr("Loss")))
         )
         self._has_chosen = False
         self.cost_line, self.loss_line = GoalLine(session), GoalLine(session)
         self._verdict = label("", "dim", wrap=False)
-        against = label("against", "dim", wrap=False)
+        against = label(tr("against"), "dim", wrap=False)
         for words in (against, self._verdict):
             words.setMinimumHeight(self.cost.sizeHint().height())
         # A flow layout: a single row would be wider than the panel.
@@ -48,7 +48,7 @@ class TradeOff(PlotView):
         self.steps: list[tuple[float, float]] = []
         """The points of the plans that the search tried."""
         self._spots: list[tuple[pg.ScatterPlotItem, Point]] = []
-        self.show_plot("Trade-off", tools)
+        self.show_plot(tr("Trade-off"), tools)
 
     def _choose_axes(self) -> None:
         self._has_chosen = True
@@ -71,7 +71,7 @@ class TradeOff(PlotView):
         fill_combo(self.cost, [(axis.text, axis.id) for axis in costs.values()], chosen)
         cost, loss = costs[chosen], LOSSES[self.loss.currentIndex()]
         placed = _placed(document, cost, loss)
-        plot = self.chart.start(f"{loss.text} against {cost.text}", self.colours, y_grid=True)
+        plot = self.chart.start(tr("{loss} against {cost}", loss=loss.text, cost=cost.text), self.colours, y_grid=True)
         plot.setLabel("bottom", cost.title, color=self.colours.text_dim)
         plot.setLabel("left", loss.title, color=self.colours.text_dim)
         self._draw_front(plot, placed, loss)
@@ -231,14 +231,14 @@ def _tip(point: Point, run: TargetRun | None, missed: Sequence[Miss], document: 
     parts = [point.name]
     if point.latency is not None:
         ratio = latency_ratio(run, document.baseline) if run is not None else None
-        parts.append(ms_text(point.latency.p50) + (f" ({ratio:.2f} × eager)" if ratio else ""))
+        parts.append(ms_text(point.latency.p50) + (tr(" ({ratio:.2f} × eager)", ratio=ratio) if ratio else ""))
     if point.size_bytes:
         parts.append(bytes_text(point.size_bytes))
     if run is not None and run.metric_drop is not None:
-        parts.append(f"drop {percent_text(run.metric_drop)}")
+        parts.append(tr("drop {drop}", drop=percent_text(run.metric_drop)))
     if point.sqnr_db is not None:
         parts.append(f"SQNR {decibel_text(point.sqnr_db)}")
-    return ", ".join(parts) + "".join(f"\nmisses: {words}" for words in missed)
+    return ", ".join(parts) + "".join(tr("\nmisses: {words}", words=words) for words in missed)
 
 
 class GoalLine(QWidget):

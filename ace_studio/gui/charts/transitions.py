@@ -42,7 +42,7 @@ class Transitions(ChartView):
         super().__init__(session, colours)
         self.found: dict[tuple[int, int], Transition] = {}
         self._asked: tuple[object, ...] = ()
-        offered = ((tr("actual, of the selected run"), "actual"), ("planned", "planned"))
+        offered = ((tr("actual, of the selected run"), "actual"), (tr("planned"), "planned"))
         self.which = ComboBox(tr("Planned or actual"), offered, chosen=self.draw_again)
         self._note = ElidedLabel(role="dim")
         tools = row(
@@ -124,7 +124,11 @@ class Transitions(ChartView):
     def _select(self) -> None:
         one = self.found.get((self.table.currentRow(), self.table.currentColumn()))
         if one is not None:
-            words = f"from {one.source} to {one.target}" if one.source != one.target else f"within {one.source}"
+            words = (
+                tr("from {source} to {target}", source=one.source, target=one.target)
+                if one.source != one.target
+                else tr("within {source}", source=one.source)
+            )
             self.session.view.look_at_edges(EdgeChoice(edges=one.pairs, words=words))
 
     def restyle(self, colours: Colours) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QGridLayout, QSizePolicy
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.details import tensor_lines
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, fill_combo, show_words
@@ -20,7 +20,7 @@ from ace_studio.records.values import BINS, TensorValues, ValuePicture
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
 
-_TITLES = ("Float", "Compressed", "Difference")
+_TITLES = (tr("Float"), tr("Compressed"), tr("Difference"))
 
 
 class ValuesChart(ChartView):
@@ -43,7 +43,7 @@ class ValuesChart(ChartView):
             chart.plot.hideAxis("bottom")
             chart.plot.invertY()
             chart.plot.setAspectLocked()
-        self.histogram = Chart("Histogram")
+        self.histogram = Chart(tr("Histogram"))
         plots = QGridLayout()
         for at, chart in enumerate((*self.pictures, self.histogram)):
             plots.addWidget(chart, 0, at)
@@ -64,7 +64,10 @@ class ValuesChart(ChartView):
         names = [name for _, name in offered]
         chosen = self.tensor.currentData()
         fill_combo(self.tensor, offered, chosen if chosen in names else names[0])
-        examples = [(f"example {at + 1} of {values.examples}", str(at)) for at in range(values.examples)]
+        examples = [
+            (tr("example {at} of {examples}", at=at + 1, examples=values.examples), str(at))
+            for at in range(values.examples)
+        ]
         fill_combo(self.example, examples, str(values.example))
         for each in (self.example, self.save_button):
             each.setEnabled(not document.activity.is_working)
@@ -72,7 +75,11 @@ class ValuesChart(ChartView):
         told = tensor_lines(found)
         told.pop(tr("first values"), "")
         tiles = found.tiles
-        drawn = f"{tiles.count} of {plural(tiles.total, 'channel')} drawn" if tiles.count < tiles.total else ""
+        drawn = (
+            tr("{count} of {channels} drawn", count=tiles.count, channels=plural(tiles.total, "channel"))
+            if tiles.count < tiles.total
+            else ""
+        )
         words = [values.op_id, values.precision, *(f"{name} {value}" for name, value in told.items() if value), drawn]
         self._about.setText("  ·  ".join(one for one in words if one))
         show_words(self._notes, "  ·  ".join(values.notes))
@@ -84,7 +91,7 @@ class ValuesChart(ChartView):
 
     def _draw_picture(self, chart: Chart, title: str, found: TensorValues, at: int) -> None:
         tiles, picture = found.tiles, found.pictures[at]
-        plot = chart.start(f"{title} {picture.low:.2g} … {picture.high:.2g}", self.colours)
+        plot = chart.start(f"{title} {number(picture.low, '.2g')} … {number(picture.high, '.2g')}", self.colours)
         plot.showGrid(x=False, y=False)
         width = tiles.across * tiles.width
         levels = np.frombuffer(picture.levels, np.uint8)
@@ -97,7 +104,7 @@ class ValuesChart(ChartView):
         plot.setXRange(0, width, padding=0.01)
         plot.setYRange(0, height, padding=0.01)
         chart.reads = lambda x, y: read_cell(found, picture, int(x), int(y)) if 0 <= x < width and y >= 0 else ""
-        chart.describe(f"{title} of {found.name}, {shape_text(found.shape)}")
+        chart.describe(tr("{title} of {name}, {shape}", title=title, name=found.name, shape=shape_text(found.shape)))
 
     def _lookup(self, *, is_difference: bool) -> np.ndarray[tuple[int, ...], np.dtype[np.ubyte]]:
         """Level -> colour; level 0 is the ground."""
@@ -148,7 +155,8 @@ def read_cell(found: TensorValues, picture: ValuePicture, x: int, y: int) -> str
     at_row = y % tiles.height * tiles.rows // tiles.height
     at_column = x % tiles.width * tiles.columns // tiles.width
     where = f"[{at_row}, {at_column}]"
-    return f"{f'channel {matrix} ' if tiles.total > 1 else ''}{where}\n{value:.3g}"
+    channel = tr("channel {matrix} ", matrix=matrix) if tiles.total > 1 else ""
+    return f"{channel}{where}\n{number(value, '.3g')}"
 
 
 def _read_bar(found: TensorValues, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]], x: float) -> str:
@@ -156,5 +164,5 @@ def _read_bar(found: TensorValues, edges: np.ndarray[tuple[int, ...], np.dtype[n
     if not 0 <= at < BINS:
         return ""
     sides = [(one, name) for one, name in zip((found.original, found.compressed), _TITLES, strict=False) if one]
-    counts = ", ".join(f"{name.lower()} {one.counts[at]:,}" for one, name in sides)
-    return f"{edges[at]:.3g} … {edges[at + 1]:.3g}: {counts}"
+    counts = ", ".join(f"{name.lower()} {number(one.counts[at], ',')}" for one, name in sides)
+    return f"{number(edges[at], '.3g')} … {number(edges[at + 1], '.3g')}: {counts}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, allow, button
@@ -94,8 +94,8 @@ def _pruning_words(report: PruningReport | None, *, is_preview: bool) -> str:
     if report is None:
         return tr("Nothing was pruned yet")
     parts = [
-        f"{'Preview' if is_preview else tr('The run')}: {report.method}",
-        f"parameters {count_text(report.parameters_before)} → {count_text(report.parameters_after)}",
+        f"{tr('Preview') if is_preview else tr('The run')}: {report.method}",
+        f"{tr('parameters')} {count_text(report.parameters_before)} → {count_text(report.parameters_after)}",
         f"MACs {count_text(report.macs_before)} → {count_text(report.macs_after)}",
         f"{bytes_text(report.bytes_before)} → {bytes_text(report.bytes_after)}",
         f"SQNR {decibel_text(report.sqnr_db)}" if report.sqnr_db is not None else "",
@@ -124,7 +124,7 @@ def _improvement_columns(document: Document) -> tuple[list[Column], str]:
         Column(title="before", values=[one.before_db for one in found], text=decibel_text, is_number=True, width=80,
                tip="Fidelity of the simulated plan, on examples that the method did not see"),
         Column(title="after", values=[one.after_db for one in found], text=decibel_text, is_number=True, width=80),
-        Column(title="kept", values=["yes" if one.kept else "no" for one in found], width=60),
+        Column(title="kept", values=[tr("yes") if one.kept else tr("no") for one in found], width=60),
         Column(title="ops", values=[one.ops for one in found], is_number=True, width=56),
         Column(title="took", values=[one.seconds for one in found], text=seconds_text, is_number=True, width=70),
         Column(title="why", values=[one.reason for one in found], width=420, tips=lambda at: found[at].reason),
@@ -151,7 +151,7 @@ def _finetune_columns(document: Document) -> tuple[list[Column], str]:
 def _finetune_words(report: FinetuneReport | None) -> str:
     if report is None:
         return tr("Nothing was trained: see the plan")
-    change = f"{report.score_name} {report.before:.4g} → {report.after:.4g}"
+    change = f"{report.score_name} {number(report.before, '.4g')} → {number(report.after, '.4g')}"
     return "  ·  ".join(part for part in (report.method, change, report.reason, report.stopped) if part)
 
 
@@ -160,11 +160,11 @@ def _share(after: int, before: int) -> float | None:
 
 
 def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %"
+    return "" if share is None else f"{number(100 * share, '.0f')} %"
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else number(value, ".4g")
 
 
 _TABLES: dict[str, tuple[str, Callable[[Document], tuple[list[Column], str]]]] = {

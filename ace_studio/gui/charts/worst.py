@@ -5,7 +5,7 @@ from __future__ import annotations
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import GAP, label
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
@@ -42,7 +42,7 @@ class WorstSamples(ChartView):
             Column(title="sample", values=[one.sample for one in kept], is_number=True, width=70,
                    tip="Counted from 0"),
             Column(title="of", values=[one.source for one in kept], width=90),
-            Column(title="error", values=[one.error for one in kept], text=lambda value: f"{value:.4g}",
+            Column(title="error", values=[one.error for one in kept], text=lambda value: number(value, ".4g"),
                    is_number=True, width=90,
                    tip="What the metric loses on it, or the energy of the error over that of the outputs"),
             Column(title="SQNR", values=[one.sqnr_db for one in kept], text=decibel_text, is_number=True, width=80),

@@ -24,8 +24,8 @@ from ace_studio.records.messages import InputsCaught
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
-_HEADINGS = ("Module", "Class", "Calls", tr("Called with"))
-_OUTERMOST = "(outermost)"
+_HEADINGS = (tr("Module"), tr("Class"), tr("Calls"), tr("Called with"))
+_OUTERMOST = tr("(outermost)")
 _INTRODUCTION = tr(
     "Runs a script of yours as Python would, and keeps the inputs of one of its modules as examples. "
     "A script is code: it runs only if you trust exactly that file."
@@ -41,9 +41,9 @@ class CatchDialog(QDialog):
         self.setProperty("help", "shapes#catching-examples-from-your-own-script")
         fit_screen(self, 640, 520)
         self._session = session
-        self.script = text_field("Script", "train.py")
+        self.script = text_field(tr("Script"), "train.py")
         self.arguments = text_field(tr("Arguments of the script"), "--epochs 1")
-        self.module = text_field("Module", tr("empty: the outermost one"))
+        self.module = text_field(tr("Module"), tr("empty: the outermost one"))
         self.calls = WholeBox(1, 10_000, accessibleName=tr("Calls to keep at most"))
         self.calls.setValue(8)
         self.start = button(tr("Run and catch"), self._catch, role="primary")

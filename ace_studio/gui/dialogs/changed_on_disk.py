@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.panels.breaks.diff_view import DiffView
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import MARGIN, button, label
@@ -37,7 +37,7 @@ class ChangedOnDiskDialog(QDialog):
         self.setProperty("help", "window#what-is-kept")
         self.resize(760, 420)
         self._session, self._keep, self._save_as = session, keep, save_as
-        why = f"{change.problem.what}. " if change.problem is not None else ""
+        why = f"{told(change.problem.what)}. " if change.problem is not None else ""
         headline = label(tr("{name} changed on disk", name=path.name), "title")
         words = label(
             tr(

@@ -12,6 +12,7 @@ from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import MARGIN, button, fit_screen, label, selectable, set_role, text_field
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.devices import Device, DeviceCheck
 from ace_studio.records.errors import AceError
 from ace_studio.session.session import Session
@@ -100,7 +101,7 @@ class DevicesDialog(QDialog):
         try:
             self._session.devices.add(*words)
         except AceError as error:
-            self._say(error.problem.as_text(), "bad")
+            self._say(problem_text(error.problem), "bad")
             return
         for field in (self.name, self.place, self.python):
             field.clear()
@@ -114,7 +115,7 @@ class DevicesDialog(QDialog):
         try:
             self._session.devices.remove(device.name)
         except AceError as error:
-            self._say(error.problem.as_text(), "bad")
+            self._say(problem_text(error.problem), "bad")
         else:
             self._say(tr("{name} was removed; its figures stay.", name=device.name), "dim")
         self._show()
@@ -131,7 +132,7 @@ class DevicesDialog(QDialog):
         self._edited()
         found, problem = self.checking.found, self.checking.problem
         if problem is not None:
-            self._say(problem.as_text(), "bad")
+            self._say(problem_text(problem), "bad")
         elif isinstance(found, DeviceCheck):
             self._say(f"{found.name}: {check_words(found)}", "good" if found.runtimes else "warn")
 

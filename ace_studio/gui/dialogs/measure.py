@@ -11,6 +11,7 @@ from ace_studio.gui.dialogs.device_errand import DeviceErrand, Started, Tell
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling
 from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, fit_screen, label, selectable, show_words
+from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.devices import Device
 from ace_studio.records.errors import Problem
 from ace_studio.records.results import Result
@@ -71,7 +72,7 @@ class MeasureDialog(QDialog):
             lines = self._figures(result)
         self.step.setText(lines.pop() if lines else tr("Nothing was measured"))
         show_words(self.said, "\n".join(lines))
-        show_words(self.wrong, "\n".join(one.as_text() for one in problems))
+        show_words(self.wrong, "\n".join(problem_text(one) for one in problems))
 
     def _figures(self, result: Result) -> list[str]:
         """A line for each run that has a figure of this device; the last says how the device was."""

@@ -29,6 +29,7 @@ from ace_studio.gui.widgets.small import (
     tool_button,
 )
 from ace_studio.gui.words.formatting import bytes_text
+from ace_studio.gui.words.problems import problem_text
 from ace_studio.jobs.engine_packs import find_packs, remove
 from ace_studio.records.errors import AceError
 from ace_studio.session.kept.settings import SETTINGS, Setting, Value
@@ -252,6 +253,6 @@ class PackList(QWidget):
         try:
             remove(name)
         except AceError as error:
-            self._fill(error.problem.as_text())
+            self._fill(problem_text(error.problem))
         else:
             self._fill()

@@ -12,6 +12,7 @@ from ace_studio.gui.graph_view.colours import blend, luminance, text_on
 from ace_studio.gui.graph_view.primitives import draw_rects
 from ace_studio.gui.graph_view.seams import draw_seam, outline_subgraph
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, IMAGE_BELOW, ROUND_FROM, TEXT_FROM, Stage
+from ace_studio.gui.words.formatting import plural
 
 _MAX_ROUND = 900
 DIM = 0.16
@@ -277,7 +278,7 @@ def _write_block(stage: Stage, block: int, rect: np.ndarray, *, ink: QColor) -> 
     soft.setAlphaF(ink.alphaF() * 0.72)
     small = max(7, round(10.5 * scale))
     ops = int(picture.tree.ops_inside[block])
-    count = f"{ops:,} op" + ("" if ops == 1 else "s")
+    count = plural(ops, "op")
     length = stage.texts.font(small)[1].horizontalAdvance(count)
     middle = top + height * 0.56
     stage.texts.draw(

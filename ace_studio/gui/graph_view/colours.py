@@ -11,7 +11,7 @@ import numpy as np
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.style.colours import INK_ON_DARK, INK_ON_LIGHT, LIGHT, Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.ops import OpFamily, family_of
@@ -92,7 +92,7 @@ class Colouring:
         steps = len(colours)
         top = max((value for value in numbers.values() if math.isfinite(value)), default=0.0) or 1.0
         limits = [top * step / steps for step in range(steps + 1)]
-        names = tuple(f"{low:.3g} - {high:.3g} {unit}".rstrip() for low, high in pairwise(limits))
+        names = tuple(f"{number(low, '.3g')} - {number(high, '.3g')} {unit}".rstrip() for low, high in pairwise(limits))
         values = np.array(list(numbers.values()), dtype=np.float64)
         known = np.isfinite(values)
         places = np.clip(np.where(known, values, 0.0) / top * steps, 0, steps - 1).astype(int)
@@ -132,7 +132,7 @@ def family_colouring(table: GraphTable, colours: Colours) -> Colouring:
         by_row[row] = -1 if table.kind[row] is OpKind.BREAK else place[OpFamily.BORDER]
     return Colouring(
         label=tr("kind of op"),
-        categories=tuple(OpFamily),
+        categories=tuple(tr(family) for family in OpFamily),
         colours=colours.families,
         letters=tuple(FAMILY_LETTERS[family] for family in OpFamily),
         by_row=by_row,

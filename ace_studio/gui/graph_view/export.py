@@ -93,7 +93,7 @@ def _write_svg(picture: Picture, path: Path, colours: Colours) -> bool:
     generator.setFileName(str(path))
     generator.setSize(QSize(int(wide), int(tall)))
     generator.setViewBox(QRectF(0, 0, wide, tall))
-    generator.setTitle(picture.table.name or "graph")
+    generator.setTitle(picture.table.name or tr("graph"))
     painter = QPainter()
     if not painter.begin(generator):
         return False

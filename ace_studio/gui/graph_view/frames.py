@@ -11,6 +11,7 @@ from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.primitives import draw_rects
 from ace_studio.gui.graph_view.seams import outline_subgraph
 from ace_studio.gui.graph_view.stage import FULL_TEXT_FROM, ROUND_FROM, TEXT_FROM, Stage
+from ace_studio.gui.words.formatting import plural
 
 _MAX_ROUND = 400
 MAX_NAMES = 60
@@ -77,7 +78,7 @@ def title_of_block(stage: Stage, block: int) -> tuple[str, str]:
     ops = int(tree.ops_inside[block])
     if block in stage.picture.partial.subgraph_of_block and block not in stage.picture.partial.eager_blocks:
         module_type = ""  # the name holds the module; the number of captured ops matters more
-    parts = [module_type, f"×{repeats}" if repeats else "", f"{ops} op" if ops == 1 else f"{ops} ops"]
+    parts = [module_type, f"×{repeats}" if repeats else "", plural(ops, "op")]
     return name, "  ·  ".join(part for part in parts if part)
 
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWi
 from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.style.sizes import LETTER_PX, STRONG
 
 SWATCH = 16
@@ -152,7 +152,7 @@ class Legend(QWidget):
         button.setChecked(True)
         button.setIcon(self._icon(colouring.colours[at], colouring.letters[at]))
         button.setIconSize(QSize(SWATCH, SWATCH))
-        button.setText(f"{colouring.categories[at]}  {count:,}")
+        button.setText(f"{colouring.categories[at]}  {number(count, ',')}")
         button.setAccessibleName(tr("{categories}, {count} ops", categories=colouring.categories[at], count=count))
         button.setToolTip(tr("Dim or show these ops"))
         if self._colours is not None:

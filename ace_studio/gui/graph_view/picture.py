@@ -188,12 +188,12 @@ class Picture:
     def _make_titles(self, node: int) -> tuple[str, str]:
         if node in self.partial.seams:
             seam = self.partial.seams[node]
-            return f"break {seam.number}" if seam.number else "break", seam.about.reason
+            return tr("break {number}", number=seam.number) if seam.number else tr("break"), seam.about.reason
         if node < self.tree.root:
             return title_of(self.table, node), self._notes.get(node, ("", ""))[0] or detail_of(self.table, node)
         at = node - self.tree.root
         kind = tr("stays eager") if node in self.partial.looks_eager else self.tree.types[at]
-        return self.tree.names[at] or "model", kind
+        return self.tree.names[at] or tr("model"), kind
 
     def spoken(self, node: int) -> str:
         """A node in words for a screen reader: name, operator or class, and what its colour means."""

@@ -40,7 +40,7 @@ class SearchBar(QWidget):
         if problem:
             text = problem
         elif total:
-            text = f"{at:,} of {total:,}" if at else f"{total:,} found"
+            text = tr("{at:,} of {total:,}", at=at, total=total) if at else tr("{total:,} found", total=total)
         else:
             text = tr("none found") if self.field.text().strip() else ""
         show_words(self.count, text)

@@ -19,6 +19,7 @@ from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Drawn, Picture
 from ace_studio.gui.style.colours import DARK, Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.words.formatting import count_words
 
 FIT_MARGIN = 14.0
 READABLE_SCALE = 0.54
@@ -268,7 +269,7 @@ class GraphSurface(QWidget):
         if boxes <= AT_ONCE:
             self._show_opened(openings, prepare(bool))
         else:
-            self.lay_out(f"{boxes:,} boxes".replace(",", " "), prepare, partial(self._show_opened, openings))
+            self.lay_out(tr("{count} boxes", count=count_words(boxes)), prepare, partial(self._show_opened, openings))
             self._openings = openings
 
     def _show_opened(self, openings: Sequence[Opening], drawn: Drawn) -> None:
@@ -403,7 +404,7 @@ class GraphSurface(QWidget):
         chosen = np.flatnonzero(picture.selected)
         op = f": {picture.spoken(int(chosen[0]))}" if len(chosen) == 1 else ""
         self.setAccessibleName(tr("Graph of {name}{op}", name=picture.table.name or tr("the model"), op=op))
-        here = f" At {picture.spoken(self.current)}." if self.current >= 0 else ""
+        here = tr(" At {node}.", node=picture.spoken(self.current)) if self.current >= 0 else ""
         subgraphs, breaks = len(picture.partial.subgraph_of_block), len(picture.partial.seams)
         words = tr(" Captured in {subgraphs} subgraphs with {breaks} breaks between them.")
         partial = words.format(subgraphs=subgraphs, breaks=breaks) if subgraphs else ""

@@ -6,8 +6,8 @@ from html import escape
 from pathlib import PurePath
 
 from ace_studio.gui.graph_view.picture import Picture
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.words.formatting import bytes_text, count_text
+from ace_studio.gui.style.language import number, told, tr
+from ace_studio.gui.words.formatting import bytes_text, count_text, plural
 from ace_studio.records.graph import GraphTable
 
 
@@ -28,16 +28,16 @@ def tooltip_of(picture: Picture, node: int) -> str:
 def _seam_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]:
     seam = picture.partial.seams[row]
     about = seam.about
-    return f"Break {seam.number or ''}: {about.reason}", [
-        ("line", seam.place),
-        ("code", about.code.strip()),
-        ("module", about.module),
-        ("met", f"{about.count} times" if about.count > 1 else ""),
+    return f"{tr('Break {number}', number=seam.number or '')}: {about.reason}", [
+        (tr("line"), seam.place),
+        (tr("code"), about.code.strip()),
+        (tr("module"), about.module),
+        (tr("met"), plural(about.count, "time") if about.count > 1 else ""),
         (
-            "costs",
+            tr("costs"),
             tr("{ops_left_eager} ops run eagerly", ops_left_eager=about.ops_left_eager) if about.ops_left_eager else "",
         ),
-        ("hint", about.hint),
+        (tr("hint"), about.hint),
     ]
 
 
@@ -48,16 +48,16 @@ def _op_facts(picture: Picture, row: int) -> tuple[str, list[tuple[str, str]]]:
     line = f"{PurePath(table.files[file]).name}:{table.line[row]}" if 0 <= file < len(table.files) else ""
     coloured = picture.colouring.categories[category] if category >= 0 else ""
     return table.op_id[row], [
-        ("operator", table.op[row]),
-        ("became", picture.note_of(row)),
-        ("module", table.module[row]),
-        ("shape", table.shape[row]),
-        ("type", table.dtype[row]),
-        ("device", table.device[row]),
-        ("computes", count_text(table.flops[row], "FLOP") if table.flops[row] else ""),
-        ("weights", bytes_text(table.weight_bytes[row]) if table.weight_bytes[row] else ""),
-        ("result", bytes_text(table.output_bytes[row]) if table.output_bytes[row] else ""),
-        ("source", line),
+        (tr("operator"), table.op[row]),
+        (tr("became"), picture.note_of(row)),
+        (tr("module"), table.module[row]),
+        (tr("shape"), table.shape[row]),
+        (tr("type"), table.dtype[row]),
+        (tr("device"), table.device[row]),
+        (tr("computes"), count_text(table.flops[row], "FLOP") if table.flops[row] else ""),
+        (tr("weights"), bytes_text(table.weight_bytes[row]) if table.weight_bytes[row] else ""),
+        (tr("result"), bytes_text(table.output_bytes[row]) if table.output_bytes[row] else ""),
+        (tr("source"), line),
         (escape(picture.colouring.label), coloured),
     ]
 
@@ -69,16 +69,16 @@ def _block_facts(picture: Picture, block: int) -> tuple[str, list[tuple[str, str
     subgraph = picture.partial.subgraph(block)
     error = subgraph.error if subgraph is not None else None
     return tree.paths[at] or picture.table.name, [
-        ("class", tree.types[at]),
+        (tr("class"), tree.types[at]),
         (
-            "subgraph",
-            f"{subgraph.name}, called {subgraph.calls} time{'' if subgraph.calls == 1 else 's'}" if subgraph else "",
+            tr("subgraph"),
+            tr("{name}, called {times}", name=subgraph.name, times=plural(subgraph.calls, "time")) if subgraph else "",
         ),
-        (tr("stays eager"), " ".join(part for part in (error.what, error.why) if part) if error else ""),
-        ("identical", f"{repeats} layers" if repeats else ""),
-        ("ops", f"{int(tree.ops_inside[block]):,}"),
-        ("computes", _total(picture.table, rows.tolist(), "flops", "FLOP")),
-        ("weights", _total(picture.table, rows.tolist(), "weight_bytes", "B")),
+        (tr("stays eager"), " ".join(told(part) for part in (error.what, error.why) if part) if error else ""),
+        (tr("identical"), plural(repeats, "layer") if repeats else ""),
+        (tr("ops"), number(int(tree.ops_inside[block]), ",")),
+        (tr("computes"), _total(picture.table, rows.tolist(), "flops", "FLOP")),
+        (tr("weights"), _total(picture.table, rows.tolist(), "weight_bytes", "B")),
     ]
 
 

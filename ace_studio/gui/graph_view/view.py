@@ -69,7 +69,7 @@ class GraphView(QWidget):
         self._buttons = [
             tool_button(tr("Zoom out (-)"), lambda: self.zoom_by(0.8), text="−"),  # noqa: RUF001 - a minus sign
             tool_button(tr("Zoom in (+)"), lambda: self.zoom_by(1.25), text="+"),
-            tool_button(tr("Show everything (Space)"), self.fit, text="Fit"),
+            tool_button(tr("Show everything (Space)"), self.fit, text=tr("Fit")),
         ]
         self._bar = box(row(self.breadcrumbs, self.search_bar, *self._buttons, margin=(8, 4, 8, 4), gap=6, stretch=0))
         self.setLayout(column(self._bar, self.canvas, gap=0, stretch=1))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from ace_studio.gui.ops.facts import row_of_ops
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
@@ -63,13 +63,13 @@ class Entry:
     def heading(self) -> str:
         """A short title of its kind."""
         if self.seam is not None:
-            return f"Break {self.mark}"
+            return tr("Break {number}", number=self.mark)
         return tr("Subgraph {mark} stays eager", mark=self.mark) if self.subgraph is not None else tr("Not captured")
 
     @property
     def cost(self) -> str:
         """How often it is reached, and how many ops stay eager."""
-        met = f"reached {plural(self.count, 'time')}" if self.count > 1 else ""
+        met = tr("reached {times}", times=plural(self.count, "time")) if self.count > 1 else ""
         left = tr("{ops} left eager", ops=plural(self.ops_left_eager, "op")) if self.ops_left_eager else ""
         return ", ".join(part for part in (met, left) if part)
 
@@ -157,7 +157,7 @@ def _of_subgraph(one: SubgraphReport, at: int) -> Entry:
 def _of_problem(problem: Problem, *, mark: str) -> Entry:
     file, line = parse_place(problem.where) or (problem.where, 0)
     return Entry(
-        mark=mark, title=problem.what, why=problem.why, remedy=problem.remedy, file=file, line=line,
+        mark=mark, title=told(problem.what), why=told(problem.why), remedy=told(problem.remedy), file=file, line=line,
         details=problem.details, is_fixable=problem.code in _FIXABLE,
     )  # fmt: skip
 

@@ -68,13 +68,13 @@ def _actual(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | 
 
 def _device(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     labels = {op_id: report.device for op_id, report in facts.reports.items() if report.device}
-    return _by_label("device", texts_by_row(table, labels) if labels else table.device, colours)
+    return _by_label(tr("device"), texts_by_row(table, labels) if labels else table.device, colours)
 
 
 def _latency(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     del table
     numbers = {op_id: report.latency_ms for op_id, report in facts.reports.items() if report.latency_ms is not None}
-    return _by_number("latency", numbers, "ms", colours)
+    return _by_number(tr("latency"), numbers, "ms", colours)
 
 
 def _flops(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
@@ -86,7 +86,7 @@ def _flops(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | N
 def _weights(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     del facts
     numbers = {op_id: count / 1e3 for op_id, count in zip(table.op_id, table.weight_bytes, strict=True)}
-    return _by_number("weights", numbers, "kB", colours)
+    return _by_number(tr("weights"), numbers, "kB", colours)
 
 
 _DB_LIMITS = (10.0, 20.0, 30.0, 40.0, 60.0)
@@ -103,9 +103,9 @@ def by_decibels(title: str, values: Mapping[str, float], colours: Colours) -> Co
     scale = colours.scale[::-1]
     limits = [-math.inf, *_DB_LIMITS, math.inf]
     names = [
-        f"below {_DB_LIMITS[0]:.0f} dB",
+        tr("below {limit:.0f} dB", limit=_DB_LIMITS[0]),
         *(f"{low:.0f} - {high:.0f} dB" for low, high in pairwise(_DB_LIMITS)),
-        f"above {_DB_LIMITS[-1]:.0f} dB",
+        tr("above {limit:.0f} dB", limit=_DB_LIMITS[-1]),
     ]
     place = {op_id: next(at for at, high in enumerate(limits[1:]) if value < high or math.isinf(high))
              for op_id, value in values.items()}  # fmt: skip
@@ -115,7 +115,7 @@ def by_decibels(title: str, values: Mapping[str, float], colours: Colours) -> Co
 
 def _sensitivity(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     del table
-    return by_decibels("sensitivity", facts.sensitivity, colours)
+    return by_decibels(tr("sensitivity"), facts.sensitivity, colours)
 
 
 def _error(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
@@ -142,7 +142,7 @@ def fate_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
     letters = {str(fate): letter for fate, letter in FATE_LETTERS.items()}
     chosen = {str(fate): colour for fate, colour in looks.items()}
     target = facts.run.target if facts.run else ""
-    return Colouring.from_labels(f"fate, {target}", labels, colours=chosen, letters=letters)
+    return Colouring.from_labels(tr("fate, {target}", target=target), labels, colours=chosen, letters=letters)
 
 
 def _fate(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
@@ -162,20 +162,21 @@ def _difference(table: GraphTable, facts: OpFacts, colours: Colours) -> Colourin
     if facts.compared is None:
         return None
     order = (OpChange.ONLY_FIRST, OpChange.PRECISION, OpChange.SHAPE, OpChange.BOTH, OpChange.ONLY_SECOND)
-    looks = {str(change): colours.families[at] for at, change in enumerate(order)} | {OpChange.SAME: colours.block}
-    labels = {op_id: str(change) for op_id, change in zip(table.op_id, facts.compared.changes, strict=True)}
-    return Colouring.from_labels("from A to B", labels, colours=looks, letters=_CHANGE_LETTERS)
+    looks = {tr(change): colours.families[at] for at, change in enumerate(order)} | {tr(OpChange.SAME): colours.block}
+    labels = {op_id: tr(change) for op_id, change in zip(table.op_id, facts.compared.changes, strict=True)}
+    letters = {tr(change): letter for change, letter in _CHANGE_LETTERS.items()}
+    return Colouring.from_labels(tr("from A to B"), labels, colours=looks, letters=letters)
 
 
 COLOURINGS: tuple[ColourChoice, ...] = (
     ColourChoice(id="kind", text=tr("kind of op"), colouring=lambda *_: None),
     ColourChoice(id="planned", text=tr("planned precision"), colouring=_planned),
     ColourChoice(id="actual", text=tr("actual precision"), colouring=_actual),
-    ColourChoice(id="fate", text="fate", colouring=_fate),
-    ColourChoice(id="sensitivity", text="sensitivity", colouring=_sensitivity),
+    ColourChoice(id="fate", text=tr("fate"), colouring=_fate),
+    ColourChoice(id="sensitivity", text=tr("sensitivity"), colouring=_sensitivity),
     ColourChoice(id="error", text=tr("error along the graph"), colouring=_error),
-    ColourChoice(id="device", text="device", colouring=_device),
-    ColourChoice(id="latency", text="latency", colouring=_latency),
+    ColourChoice(id="device", text=tr("device"), colouring=_device),
+    ColourChoice(id="latency", text=tr("latency"), colouring=_latency),
     ColourChoice(id="flops", text=tr("FLOPs"), colouring=_flops),
     ColourChoice(id="weights", text=tr("weight bytes"), colouring=_weights),
     ColourChoice(id=DIFFERENCE, text=tr("difference of A and B"), colouring=_difference),

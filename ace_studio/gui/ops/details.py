@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, numbers, tr
 from ace_studio.gui.words.formatting import (
     bytes_text,
     count_text,
@@ -60,10 +60,17 @@ def details_of(document: Document) -> tuple[Group, ...]:
     made = [*(_of_op(graph, facts, rows[0]) if len(rows) == 1 else _of_ops(graph, facts, rows))]
     values = document.values
     if values is not None and document.selection.op_ids == (values.op_id,):
-        of = f"example {values.example + 1} of {values.examples}, {values.precision}"
+        of = tr(
+            "example {at} of {examples}, {precision}",
+            at=values.example + 1,
+            examples=values.examples,
+            precision=values.precision,
+        )
         for one in values.tensors:
             lines = [Detail(name, value) for name, value in tensor_lines(one).items()]
-            made.append((f"Values: {one.name}" + (f", {of}" if one.name.startswith("result") else ""), lines))
+            made.append(
+                (tr("Values: {name}", name=one.name) + (f", {of}" if one.name.startswith("result") else ""), lines)
+            )
         made.append((tr("Notes on values"), [Detail("", note) for note in values.notes]))
     return tuple(Group(title, found) for title, lines in made if (found := tuple(one for one in lines if one.value)))
 
@@ -75,23 +82,26 @@ def tensor_lines(found: TensorValues) -> dict[str, str]:
         if one is None:
             return ""
         odd = tr(", {not_finite:,} not finite", not_finite=one.not_finite) if one.not_finite else ""
-        zeros = f", {percent_text(one.zeros)} zeros" if one.zeros else ""
-        return f"{one.low:.3g} … {one.high:.3g}, mean {one.mean:.3g}, std {one.std:.3g}{zeros}{odd}"
+        zeros = tr(", {percent} zeros", percent=percent_text(one.zeros)) if one.zeros else ""
+        spread = tr("mean {mean:.3g}, std {std:.3g}", mean=one.mean, std=one.std)
+        return f"{number(one.low, '.3g')} … {number(one.high, '.3g')}, {spread}{zeros}{odd}"
 
     def first(one: Statistics | None) -> str:
-        return ", ".join(f"{value:.4g}" for value in one.first[:_LISTED]) if one is not None else ""
+        return numbers(one.first[:_LISTED], ".4g") if one is not None else ""
 
     widths = sorted(high - low for low, high in found.channels)
     db = found.sqnr_db
     return {
         "SQNR": decibel_text(db) if db is not None else "",
-        tr("largest difference"): f"{found.largest_difference:.3g}" if found.largest_difference is not None else "",
-        "float": told(found.original),
-        "compressed": told(found.compressed),
-        tr("ranges of channels"): f"{widths[0]:.3g} … {widths[-1]:.3g} wide" if widths else "",
+        tr("largest difference"): number(found.largest_difference, ".3g")
+        if found.largest_difference is not None
+        else "",
+        tr("float"): told(found.original),
+        tr("compressed"): told(found.compressed),
+        tr("ranges of channels"): tr("{low:.3g} … {high:.3g} wide", low=widths[0], high=widths[-1]) if widths else "",
         tr("first values"): first(found.original),
         tr("first compressed"): first(found.compressed),
-        "counted": tr("every {every:,}th element", every=found.every) if found.every > 1 else "",
+        tr("counted"): tr("every {every:,}th element", every=found.every) if found.every > 1 else "",
     }
 
 
@@ -108,40 +118,40 @@ def _of_op(graph: GraphTable, facts: OpFacts, row: int) -> Iterator[tuple[str, l
     kind = types.get(graph.module[row], "" if graph.module[row] else graph.name)
     path = graph.files[graph.file[row]] if 0 <= graph.file[row] < len(graph.files) else ""
     yield (
-        "Op",
+        tr("Op"),
         [
-            Detail("name", op_id),
-            Detail("operator", graph.op[row]),
-            Detail("module", f"{graph.module[row] or tr('the model itself')}  {kind}".rstrip()),
-            Detail("source", f"{path}:{graph.line[row]}" if path else ""),
+            Detail(tr("name"), op_id),
+            Detail(tr("operator"), graph.op[row]),
+            Detail(tr("module"), f"{graph.module[row] or tr('the model itself')}  {kind}".rstrip()),
+            Detail(tr("source"), f"{path}:{graph.line[row]}" if path else ""),
         ],
     )
-    yield "Attributes", _pairs(graph.attributes, row, " = ")
-    yield "Inputs", _neighbours(graph, {row}, inwards=True)
-    yield "Weights", _pairs(graph.weights, row, " ")
-    output = Detail("result", _tensor(graph, row))
-    yield "Outputs", [output, *(Detail(tr("read by"), one.value, one.op_id) for one in _neighbours(graph, {row}))]
+    yield tr("Attributes"), _pairs(graph.attributes, row, " = ")
+    yield tr("Inputs"), _neighbours(graph, {row}, inwards=True)
+    yield tr("Weights"), _pairs(graph.weights, row, " ")
+    output = Detail(tr("result"), _tensor(graph, row))
+    yield tr("Outputs"), [output, *(Detail(tr("read by"), one.value, one.op_id) for one in _neighbours(graph, {row}))]
     report = facts.reports.get(op_id)
     yield (
-        "Precision",
+        tr("Precision"),
         [
-            Detail("planned", facts.planned.get(op_id, "")),
-            Detail("because", facts.planned_by.get(op_id, "")),
-            Detail("actual", report.actual if report else ""),
-            Detail("because", report.reason if report else ""),
-            Detail("became", facts.fates[op_id].words if op_id in facts.fates else ""),
+            Detail(tr("planned"), facts.planned.get(op_id, "")),
+            Detail(tr("because"), facts.planned_by.get(op_id, "")),
+            Detail(tr("actual"), report.actual if report else ""),
+            Detail(tr("because"), report.reason if report else ""),
+            Detail(tr("became"), facts.fates[op_id].words if op_id in facts.fates else ""),
             Detail(tr("not supported by"), facts.support.get(op_id, "")),
         ],
     )
-    yield "Cost", _costs(graph, [row])
+    yield tr("Cost"), _costs(graph, [row])
     yield tr("Selected run"), _measured(facts, op_id, report)
 
 
 def _measured(facts: OpFacts, op_id: str, report: OpReport | None) -> list[Detail]:
     sensitivity = facts.sensitivity.get(op_id, report.sensitivity_db if report else None)
     found = [
-        Detail("sensitivity", decibel_text(sensitivity) if sensitivity is not None else ""),
-        Detail("target", facts.run.target if facts.run and report else ""),
+        Detail(tr("sensitivity"), decibel_text(sensitivity) if sensitivity is not None else ""),
+        Detail(tr("target"), facts.run.target if facts.run and report else ""),
     ]
     if report is not None:
         share = tr(", {percent} of all ops", percent=percent_text(report.share)) if report.share is not None else ""
@@ -149,10 +159,10 @@ def _measured(facts: OpFacts, op_id: str, report: OpReport | None) -> list[Detai
         if report.ceiling_share is not None:
             bound += tr(", {percent} of what this machine can do", percent=percent_text(report.ceiling_share))
         found += [
-            Detail("device", report.device),
-            Detail("latency", f"{ms_text(report.latency_ms)}{share}" if report.latency_ms is not None else ""),
+            Detail(tr("device"), report.device),
+            Detail(tr("latency"), f"{ms_text(report.latency_ms)}{share}" if report.latency_ms is not None else ""),
             Detail(tr("limited by"), bound.removeprefix(", ")),
-            Detail("error", decibel_text(report.error_db) if report.error_db is not None else ""),
+            Detail(tr("error"), decibel_text(report.error_db) if report.error_db is not None else ""),
         ]
     return found
 
@@ -161,23 +171,27 @@ def _of_ops(graph: GraphTable, facts: OpFacts, rows: Sequence[int]) -> Iterator[
     chosen = set(rows)
     reports = [facts.reports[graph.op_id[row]] for row in rows if graph.op_id[row] in facts.reports]
     ops = [row for row in rows if graph.kind[row] is OpKind.OP]
-    yield "Selection", [Detail("ops", plural(len(ops), "op")), Detail("module", _common_module(graph, ops))]
+    yield tr("Selection"), [Detail(tr("ops"), plural(len(ops), "op")), Detail(tr("module"), _common_module(graph, ops))]
     yield tr("Inputs from outside"), _neighbours(graph, chosen, inwards=True)
     yield tr("Read by others"), [Detail(tr("read by"), one.value, one.op_id) for one in _neighbours(graph, chosen)]
-    yield "Operators", _counted(short_op(graph.op[row]) for row in ops)
+    yield tr("Operators"), _counted(short_op(graph.op[row]) for row in ops)
     yield tr("Planned precision"), _counted(facts.planned.get(graph.op_id[row], "") for row in ops)
     yield tr("Actual precision"), _counted(report.actual for report in reports)
-    yield "Cost", _costs(graph, ops)
+    yield tr("Cost"), _costs(graph, ops)
     timed = [report.latency_ms for report in reports if report.latency_ms is not None]
     shares = [report.share for report in reports if report.share is not None]
     worst = min((one for one in reports if one.error_db is not None), key=_error, default=None)
-    yield tr("Selected run"), [
-        Detail("target", facts.run.target if facts.run and reports else ""),
-        Detail("latency", f"{ms_text(sum(timed))} in {plural(len(timed), tr('timed op'))}" if timed else ""),
-        Detail(tr("share of time"), percent_text(sum(shares)) if shares else ""),
-        Detail(tr("largest error"), f"{decibel_text(worst.error_db)} at {worst.id}" if worst else "",
-               worst.id if worst else ""),
-    ]  # fmt: skip
+    taken = tr("{time} in {ops}", time=ms_text(sum(timed)), ops=plural(len(timed), "timed op"))
+    largest = tr("{error} at {op}", error=decibel_text(worst.error_db), op=worst.id) if worst else ""
+    yield (
+        tr("Selected run"),
+        [
+            Detail(tr("target"), facts.run.target if facts.run and reports else ""),
+            Detail(tr("latency"), taken if timed else ""),
+            Detail(tr("share of time"), percent_text(sum(shares)) if shares else ""),
+            Detail(tr("largest error"), largest, worst.id if worst else ""),
+        ],
+    )
 
 
 def _error(report: OpReport) -> float:
@@ -191,7 +205,7 @@ def _pairs(column: Sequence[str], row: int, between: str) -> list[Detail]:
 
 
 def _tensor(graph: GraphTable, row: int) -> str:
-    shape = shape_text(graph.shape[row]) if graph.shape[row] else "scalar"
+    shape = shape_text(graph.shape[row]) if graph.shape[row] else tr("scalar")
     return f"{shape}  {graph.dtype[row]}" if graph.dtype[row] else ""
 
 
@@ -203,7 +217,7 @@ def _neighbours(graph: GraphTable, rows: set[int], *, inwards: bool = False) -> 
     if not inwards:
         named = [Detail("", f"{one.name}  {one.value}", one.op_id) for one in named]
     more = len(found) - _LISTED
-    return [*named, Detail("", f"and {more} more")] if more > 0 else named
+    return [*named, Detail("", tr("and {more} more", more=more))] if more > 0 else named
 
 
 def _words(graph: GraphTable, row: int) -> str:
@@ -214,7 +228,7 @@ def _counted(words: Iterable[str]) -> list[Detail]:
     counts = Counter(word for word in words if word).most_common()
     named = [Detail(word, str(count)) for word, count in counts[:_LISTED]]
     more = len(counts) - _LISTED
-    return [*named, Detail("", f"and {more} more")] if more > 0 else named
+    return [*named, Detail("", tr("and {more} more", more=more))] if more > 0 else named
 
 
 def _costs(graph: GraphTable, rows: Sequence[int]) -> list[Detail]:
@@ -223,10 +237,10 @@ def _costs(graph: GraphTable, rows: Sequence[int]) -> list[Detail]:
         return text(found) if found else ""
 
     return [
-        Detail("parameters", count_text(count) if (count := sum(parameters(graph, row) for row in rows)) else ""),
-        Detail("FLOPs", total(graph.flops, count_text)),
-        Detail("weights", total(graph.weight_bytes, bytes_text)),
-        Detail("results", total(graph.output_bytes, bytes_text)),
+        Detail(tr("parameters"), count_text(count) if (count := sum(parameters(graph, row) for row in rows)) else ""),
+        Detail(tr("FLOPs"), total(graph.flops, count_text)),
+        Detail(tr("weights"), total(graph.weight_bytes, bytes_text)),
+        Detail(tr("results"), total(graph.output_bytes, bytes_text)),
     ]
 
 

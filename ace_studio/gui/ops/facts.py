@@ -127,7 +127,7 @@ def _planned(graph: GraphTable, plan: Plan) -> tuple[RowTexts, RowTexts]:
     index = plan_index(graph)
     deciding = index.deciding(plan)
     precisions = [*(str(rule.precision) for rule in plan.rules), str(plan.default)]
-    reasons = [*(f"rule {rule.match}" for rule in plan.rules), tr("default of the plan")]
+    reasons = [*(tr("rule {match}", match=rule.match) for rule in plan.rules), tr("default of the plan")]
     return RowTexts(index, precisions, deciding), RowTexts(index, reasons, deciding)
 
 

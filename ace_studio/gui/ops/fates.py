@@ -20,13 +20,13 @@ class Fate(StrEnum):
     AS_PLANNED = tr("as planned")
     OTHERWISE = tr("at another precision")
     """It runs, but not at the precision that was planned."""
-    FUSED = "fused"
+    FUSED = tr("fused")
     """Computed inside the kernel of another op."""
-    FOLDED = "folded"
+    FOLDED = tr("folded")
     """Merged into weights or constants before the first call; it does not run."""
-    GONE = "gone"
+    GONE = tr("gone")
     """The run's graph has no such op."""
-    UNKNOWN = "unknown"
+    UNKNOWN = tr("unknown")
     """The runtime does not report it."""
 
 

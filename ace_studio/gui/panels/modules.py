@@ -57,7 +57,7 @@ class ModulesPanel(Panel):
         """Module that was not opened -> modules directly in it."""
         self.tree = QTreeWidget()
         self.tree.setAccessibleName(tr("Modules"))
-        self.tree.setHeaderLabels(["module", "ops", "weights", tr("FLOPs")])
+        self.tree.setHeaderLabels([tr("module"), tr("ops"), tr("weights"), tr("FLOPs")])
         self.tree.setUniformRowHeights(True)
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.setAllColumnsShowFocus(True)

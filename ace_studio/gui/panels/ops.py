@@ -13,7 +13,7 @@ from ace_studio.gui.graph_view.search import SearchField, search_index
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops, values_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
@@ -85,7 +85,8 @@ def op_columns(table: GraphTable, facts: OpFacts, colours: Colours) -> list[Colu
         Column(title="became", values=became, width=150, tips=lambda at: reasons[at],
                tip="Its fate in the selected run: fused, folded, gone or run by itself"),
         Column(title="device", values=devices, width=76),
-        Column(title=f"latency, {unit.name}", values=of_report(lambda report: report.latency_ms), text=unit.text,
+        Column(title=tr("latency, {unit}", unit=unit.name), values=of_report(lambda report: report.latency_ms),
+               text=unit.text,
                is_number=True, width=92, tip="Of this op in the selected run"),
         Column(title="FLOPs", values=table.flops, text=lambda n: count_text(n) if n else NOTHING, is_number=True,
                width=76),
@@ -129,7 +130,7 @@ class OpsPanel(Panel):
         self.filter.settled.connect(self._apply_filter)
         self._count = label("", "dim", wrap=False)
         self.table = RowsTable(self.model)
-        self.table.setAccessibleName("Ops")
+        self.table.setAccessibleName(tr("Ops"))
         make_plain(self.table)
         self.table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 8)
         self.table.chosen.chosen_by_hand.connect(self._tell_selection)
@@ -240,7 +241,7 @@ def difference_columns(comparison: PinnedPair, ops: ComparedOps, colours: Colour
 
     def words(row: int) -> str:
         change = ops.changes[row]
-        return "" if change is OpChange.SAME else f"{DIFFERS}: {change}"
+        return "" if change is OpChange.SAME else f"{DIFFERS}: {tr(change)}"
 
     found = [
         Column(title="#", values=range(count), is_number=True, width=48, tip="Order of execution"),
@@ -253,15 +254,15 @@ def difference_columns(comparison: PinnedPair, ops: ComparedOps, colours: Colour
     found += _op_in_first(merged)
     for side, name in enumerate(NAMES):
         values = ByKey(table.op_id, ops.precisions[side])
-        found.append(Column(title=f"{name}: precision", values=values, width=112, swatch=swatches(values),
+        found.append(Column(title=tr("{name}: precision", name=name), values=values, width=112, swatch=swatches(values),
                             tip="As the runtime reports it; as planned where a side was not run"))  # fmt: skip
     for side, name in enumerate(NAMES):
-        found.append(Column(title=f"{name}: result", values=shapes(side), width=150))
+        found.append(Column(title=tr("{name}: result", name=name), values=shapes(side), width=150))
     times, errors = [read(side, "latency_ms") for side in (0, 1)], [read(side, "error_db") for side in (0, 1)]
     unit = Unit.of(time for side in times for time in side)
-    noise = f"Grey: within the noise of the runs, {percent_text(ops.noise)}"
-    found += _pair(f"latency, {unit.name}", times, unit.text, colours, tip=noise, least=ops.noise)
-    found += _pair("error, dB", errors, lambda value: NOTHING if value is None else f"{value:.1f}", colours,
+    noise = tr("Grey: within the noise of the runs, {noise}", noise=percent_text(ops.noise))
+    found += _pair(tr("latency, {unit}", unit=unit.name), times, unit.text, colours, tip=noise, least=ops.noise)
+    found += _pair(tr("error, dB"), errors, lambda value: NOTHING if value is None else number(value, ".1f"), colours,
                    tip=tr("Fidelity of its value, with all earlier errors"))  # fmt: skip
     return found
 

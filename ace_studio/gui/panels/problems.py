@@ -6,12 +6,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QVBoxLayout, QWidget
 
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import MARGIN, button, label, plain_text, selectable, tool_button
 from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.words.problems import problem_text, told_problem
 from ace_studio.records.errors import Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.run_warnings import is_told, job_warnings
@@ -50,27 +51,28 @@ class ProblemsPanel(Panel):
             words = tr("The capture stops at {breaks}{left}", breaks=plural(len(breaks), "break"), left=left)
             self._cards.addWidget(_Note(words, below=row(show, None)))
         for warning in job_warnings(document):
-            self._cards.addWidget(_Note(warning.what, where=_place_words(warning.where)))
+            self._cards.addWidget(_Note(told(warning.what), where=_place_words(warning.where)))
         for run in document.runs:
             for warning in run.warnings:
-                self._cards.addWidget(_Note(warning.what, where=f"{run.target} {run.precision}".strip()))
+                self._cards.addWidget(_Note(told(warning.what), where=f"{run.target} {run.precision}".strip()))
         if not self._cards.count():
             self._cards.addWidget(label(tr("Nothing went wrong."), "dim"))
 
     def _card(self, problem: Problem, index: int) -> QFrame:
+        shown = told_problem(problem)
         card = QFrame()
         card.setProperty("role", "card")
-        card.setAccessibleName(problem.as_text())
-        headline = selectable(label(problem.what, "bad", strong=True))
+        card.setAccessibleName(problem_text(problem))
+        headline = selectable(label(shown.what, "bad", strong=True))
         dismiss = tool_button(tr("Dismiss"), lambda: self.session.view.dismiss_problem(index))
         dismiss.setIcon(stroke_icon("close", self.colours.text_dim, self.colours.text_dim))
         top = row(headline, dismiss, stretch=0)
         top.setAlignment(dismiss, Qt.AlignmentFlag.AlignTop)
         parts: list[QWidget] = []
-        if problem.why:
-            parts.append(selectable(label(problem.why, "dim")))
-        if problem.remedy:
-            parts.append(selectable(label(f"→ {problem.remedy}")))
+        if shown.why:
+            parts.append(selectable(label(shown.why, "dim")))
+        if shown.remedy:
+            parts.append(selectable(label(f"→ {shown.remedy}")))
         if problem.where:
             parts.append(_place(problem.where))
         card.setLayout(column(top, *parts, _more(problem), margin=10, gap=4))
@@ -91,7 +93,7 @@ def _more(problem: Problem) -> QVBoxLayout:
     details = plain_text(tr("Details"), problem.details)
     details.setMinimumHeight(140)
     details.setVisible(False)
-    copy = button(tr("Copy"), lambda: QApplication.clipboard().setText(f"{problem.as_text()}\n{problem.details}"))
+    copy = button(tr("Copy"), lambda: QApplication.clipboard().setText(f"{problem_text(problem)}\n{problem.details}"))
     show = button(tr("Details"), lambda: details.setVisible(details.isHidden()))
     show.setVisible(bool(problem.details))
     return column(row(copy, show, None), details, gap=4)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row, split
 from ace_studio.gui.widgets.panel import Panel
@@ -62,7 +62,7 @@ class RunPanel(Panel):
         self.preview = label("", "dim")
         self.preview.setContentsMargins(GAP, 0, GAP, GAP)
         self.steps = QTreeWidget()
-        self.steps.setHeaderLabels(["step", "outcome"])
+        self.steps.setHeaderLabels([tr("step"), tr("outcome")])
         self.steps.setRootIsDecorated(False)
         self.steps.setUniformRowHeights(True)
         self.steps.setAccessibleName(tr("Steps"))
@@ -116,11 +116,11 @@ class RunPanel(Panel):
                 return tr("Stopping")
             if activity.state is EngineState.STARTING:
                 return tr("Waiting for the engine")
-            return str(activity.phase.value)
+            return tr(activity.phase.value)
         if document.was_cancelled:
             return tr("Cancelled")
         if document.failure is not None:
-            return tr("Failed: {what}", what=document.failure.problems[0].what)
+            return tr("Failed: {what}", what=told(document.failure.problems[0].what))
         if document.result is not None:
             return tr("Done in {time}", time=seconds_text(document.result.seconds))
         if document.graph is not None:
@@ -138,11 +138,13 @@ class RunPanel(Panel):
         self.steps.clear()
         self._running_item = None
         for step in document.steps:
-            item = self._step(step.phase.value, _step_text(step), "dim" if step.seconds is None else "")
+            item = self._step(tr(step.phase.value), _step_text(step), "dim" if step.seconds is None else "")
             if step.since_s is not None:
                 self._running_item = item, step
         for attempt in document.rungs:
-            self._step(f"capture: {attempt.name}", _attempt_text(attempt), ATTEMPT_LOOKS[attempt.status][2])
+            self._step(
+                tr("capture: {name}", name=attempt.name), _attempt_text(attempt), ATTEMPT_LOOKS[attempt.status][2]
+            )
         if document.baseline is not None and document.baseline.latency_ms is not None:
             self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
         for run, stage in zip(document.runs, stage_words(document), strict=True):
@@ -194,8 +196,8 @@ def _step_text(step: StepTime, *, now_s: float | None = None, fraction: float | 
     if step.since_s is None:
         return spent
     parts = [
-        f"{spent} of {usual}" if usual else spent,
-        "" if fraction is None else f"{fraction:.0%}".replace("%", " %"),
+        tr("{spent} of {usual}", spent=spent, usual=usual) if usual else spent,
+        "" if fraction is None else number(fraction, ".0%").replace("%", " %"),
     ]
     return ", ".join(part for part in parts if part)
 
@@ -226,17 +228,17 @@ def _attempt_text(attempt: CaptureAttempt) -> str:
         return tr(
             "{words}: {ops} in {time}", words=words, ops=plural(attempt.ops, "op"), time=seconds_text(attempt.seconds)
         )
-    why = attempt.error.what if attempt.error else attempt.reason
+    why = told(attempt.error.what) if attempt.error else attempt.reason
     return f"{words}: {why}" if why else words
 
 
 def _run_text(run: TargetRun) -> str:
     if run.status is not RunStatus.OK:
-        return run.error.what if run.error else run.status.value
+        return told(run.error.what) if run.error else tr(run.status.value)
     if run.latency_ms is None:
-        return "built"
+        return tr("built")
     parts = [latency_text(run.latency_ms), speedup_text(run).text]
-    return ", ".join(part for part in (*parts, "verified" if run.verified else "") if part)
+    return ", ".join(part for part in (*parts, tr("verified") if run.verified else "") if part)
 
 
 _ID = int(Qt.ItemDataRole.UserRole)

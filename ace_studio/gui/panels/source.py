@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QMenu, QTextEdit
 from ace_studio.gui.ops.break_entries import entries, is_same_place, parse_place
 from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.code_view import Badge, CodeView
 from ace_studio.gui.widgets.fields import ComboBox
@@ -108,7 +108,9 @@ class SourcePanel(Panel):
         self.text.set_marks({line: len(ops) for line, ops in lines.items()})
         self._marked = ()
         self.text.set_badges(badges(self.session.document, path))
-        words = f"{plural(sum(map(len, lines.values())), 'op')} from {plural(len(lines), 'line')}"
+        words = tr(
+            "{ops} from {lines}", ops=plural(sum(map(len, lines.values())), "op"), lines=plural(len(lines), "line")
+        )
         self._count.setText(words if self._graph is not None else tr("Not traced yet"))
         self._mark(())
 
@@ -187,9 +189,11 @@ def badges(document: Document, path: str) -> dict[int, Badge]:
     """Badges of one file: breaks by number, then problems and warnings of the capture."""
     found: dict[int, Badge] = {}
     warnings = document.capture.warnings if document.capture else ()
-    told = [(one.where, one.what) for one in warnings]
-    told += [(one.where, " ".join(sentence(part) for part in (one.what, one.remedy))) for one in document.problems]
-    for where, words in told:
+    found_at = [(one.where, told(one.what)) for one in warnings]
+    found_at += [
+        (one.where, " ".join(sentence(told(part)) for part in (one.what, one.remedy))) for one in document.problems
+    ]
+    for where, words in found_at:
         place = parse_place(where)
         if place is not None and is_same_place(place, (path, place[1])):
             found[place[1]] = Badge(text="!", tip=words, is_break=False)

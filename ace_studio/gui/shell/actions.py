@@ -12,7 +12,7 @@ from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr, translate_fields
+from ace_studio.gui.style.language import told, tr, translate_fields
 from ace_studio.gui.words.steps import no_artifact, why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.comparison.sides import NAMES
@@ -41,7 +41,7 @@ def _no_start(document: Document) -> str:
     if document.activity.is_working:
         return "The engine is working"
     if document.read_only is not None:
-        return document.read_only.what
+        return told(document.read_only.what)
     return _no_model(document) or ("The file could not be opened" if is_no_model else why_not(document))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QThread, Signal
 from PySide6.QtWidgets import QFrame
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, label
 from ace_studio.records.errors import AceError, Problem
@@ -108,7 +108,7 @@ class EngineCard(QFrame):
         elif self._problem is not None:
             self._title.setText(tr("The engine is not installed"))
             about = tr("It loads and runs your models, and comes as one file. Without it you can look, but not trace.")
-            self._why.setText(f"{about}\n{self._problem.what}. {self._problem.why}.")
+            self._why.setText(f"{about}\n{told(self._problem.what)}. {told(self._problem.why)}.")
             self._offered = next(iter(offered_files()), None)
             self.offer_button.setVisible(self._offered is not None)
             if self._offered is not None:
@@ -116,5 +116,5 @@ class EngineCard(QFrame):
                 self.offer_button.setToolTip(str(self._offered))
 
     def _show_progress(self, step: str, fraction: float) -> None:
-        self._step.setText(f"{step}: {fraction:.0%}")
+        self._step.setText(f"{step}: {number(fraction, '.0%')}")
         self._bar.show_fraction(fraction)

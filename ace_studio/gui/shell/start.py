@@ -39,7 +39,7 @@ def run_window(arguments: Sequence[str]) -> int:
 
 def make_application(settings: Settings) -> QApplication:
     """The process's application, with the scale and the language of the settings."""
-    # One way to write numbers everywhere, that of recipes and reports, whatever the desktop's language is.
+    # Numbers as recipes and reports write them, whatever the desktop's language is; a language pack brings its own way.
     QLocale.setDefault(QLocale.c())
     existing = QCoreApplication.instance()
     if isinstance(existing, QApplication):

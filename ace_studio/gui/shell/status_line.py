@@ -19,9 +19,9 @@ TOLD_AFTER_S = 120.0
 """Seconds without progress after which the line says that the job still works."""
 _STATE_WORDS: dict[EngineState, str] = {
     EngineState.STARTING: tr("Starting the engine"),
-    EngineState.IDLE: "Ready",
-    EngineState.BUSY: "Working",
-    EngineState.CANCELLING: "Stopping",
+    EngineState.IDLE: tr("Ready"),
+    EngineState.BUSY: tr("Working"),
+    EngineState.CANCELLING: tr("Stopping"),
     EngineState.LOST: tr("The engine is not running"),
 }
 _VERB_WORDS: dict[JobKind, str] = {
@@ -33,7 +33,7 @@ _VERB_WORDS: dict[JobKind, str] = {
 def activity_text(activity: Activity) -> str:
     """The activity of the engine, in words."""
     if activity.state is EngineState.BUSY:
-        words = _VERB_WORDS.get(activity.verb, str(activity.phase.value))
+        words = _VERB_WORDS.get(activity.verb, tr(activity.phase.value))
         return f"{words}: {activity.detail}" if activity.detail else words
     return _STATE_WORDS[activity.state]
 

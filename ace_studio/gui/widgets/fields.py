@@ -89,7 +89,7 @@ class WholeBox(_WheelScrolls, QSpinBox):
 
 
 class DecimalBox(_WheelScrolls, QDoubleSpinBox):
-    """A number with decimals. It shows a point, as recipes do, and takes a typed comma for one."""
+    """A number with decimals, with the point or the comma of the language; the other one is read as it when typed."""
 
     def __init__(self, low: float = 0.0, high: float = 99.99, **properties: Any) -> None:
         super().__init__(**properties)
@@ -99,8 +99,9 @@ class DecimalBox(_WheelScrolls, QDoubleSpinBox):
         self.lineEdit().setTextMargins(5, 0, 0, 0)
 
     def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
-        """Read a comma as the point."""
-        return super().validate(text.replace(",", "."), place)
+        """Read comma and point alike."""
+        point = self.locale().decimalPoint()
+        return super().validate(text.replace("." if point == "," else ",", point), place)
 
 
 class FieldUndo(QObject):

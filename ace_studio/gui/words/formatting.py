@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.records.graph import sizes_of
 from ace_studio.records.results import AttemptStatus, Latency, TargetRun
 from ace_studio.session.comparison.figures import Difference
@@ -72,7 +72,7 @@ class Unit:
 
     def number(self, value: float | None) -> str:
         """A value that is in this unit already."""
-        return NOTHING if value is None else f"{value:.{self.digits}f}"
+        return NOTHING if value is None else number(value, f".{self.digits}f")
 
 
 def latency_text(latency: Latency | None) -> str:
@@ -83,7 +83,7 @@ def latency_text(latency: Latency | None) -> str:
 def seconds_text(seconds: float) -> str:
     """Elapsed time: ``3.2 s``, ``1:05``, ``1:02:03``."""
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return f"{number(seconds, '.1f')} s"
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -96,17 +96,17 @@ def percent_text(fraction: float | None, *, signed: bool = False) -> str:
     percent = fraction * 100
     if abs(percent) < 0.005:
         return "0 %"
-    return f"{percent:+.2f} %" if signed else f"{percent:.2f} %"
+    return f"{number(percent, '+.2f' if signed else '.2f')} %"
 
 
 def metric_text(metric: float | None) -> str:
     """The user's metric, four digits after the point, as they wrote it (no percent)."""
-    return NOTHING if metric is None else f"{metric:.4f}"
+    return NOTHING if metric is None else number(metric, ".4f")
 
 
 def decibel_text(decibel: float | None) -> str:
     """A signal-to-noise ratio; above 120 dB the outputs agree to the last digits of fp32."""
-    return NOTHING if decibel is None else "exact" if decibel > 150 else f"{decibel:.1f} dB"
+    return NOTHING if decibel is None else tr("exact") if decibel > 150 else f"{number(decibel, '.1f')} dB"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,25 +134,30 @@ def float_speedup_text(run: TargetRun) -> RatioText:
 def _ratio_text(ratio: float | None, low: float | None, high: float | None, undecided: str) -> RatioText:
     if ratio is None:
         return RatioText(text=NOTHING, interval="", is_clear=False)
-    interval = ""
+    interval, times = "", f"{number(ratio, '.2f')}×"
     if low is not None and high is not None:
-        interval = f"{low:.2f} – {high:.2f}"
+        interval = f"{number(low, '.2f')} – {number(high, '.2f')}"
     if undecided:
-        return RatioText(text=tr("not decided"), interval=f"{undecided}: {ratio:.2f}×  {interval}", is_clear=False)
+        return RatioText(text=tr("not decided"), interval=f"{undecided}: {times}  {interval}", is_clear=False)
     if low is not None and high is not None and low <= 1 <= high:
         return RatioText(text=tr("no difference seen"), interval=interval, is_clear=False)
-    return RatioText(text=f"{ratio:.2f}×", interval=interval, is_clear=True)
+    return RatioText(text=times, interval=interval, is_clear=True)
 
 
 def shape_text(shape: str | tuple[int, ...]) -> str:
     """A shape with multiplication signs: ``1 × 3 × 224``; a scalar says so."""
     sizes = sizes_of(shape) if isinstance(shape, str) else [str(size) for size in shape]
-    return " × ".join(sizes) or "scalar"
+    return " × ".join(sizes) or tr("scalar")
 
 
 def plural(count: int, noun: str) -> str:
     """A count with its noun: ``1 op``, ``12 ops``."""
-    return f"{count:,} {tr(noun if count == 1 else f'{noun}s')}".replace(",", " ")
+    return f"{count_words(count)} {tr(noun if count == 1 else f'{noun}s')}"
+
+
+def count_words(count: int) -> str:
+    """A count with its thousands apart."""
+    return f"{count:,}".replace(",", " ")
 
 
 def sentence(text: str) -> str:
@@ -175,7 +180,7 @@ def _scaled(value: float, units: tuple[str, ...]) -> str:
 
 def _three_digits(value: float) -> str:
     size = abs(value)
-    return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    return number(value, ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f")
 
 
 def unclear_words(found: Difference) -> str:

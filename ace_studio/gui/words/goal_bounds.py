@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ace_studio.gui.style.language import translate_fields
+from ace_studio.gui.style.language import number, tr, translate_fields
 from ace_studio.records.recipes.recipe import Goal
 
 
@@ -44,5 +44,5 @@ def goal_words(goal: Goal) -> str:
     for bound in BOUNDS:
         value = getattr(goal, bound.field)
         if value is not None:
-            parts.append(f"{bound.text.lower()} {value * bound.scale:g}{bound.suffix}")
-    return ", ".join((*parts, f"best {goal.optimize}"))
+            parts.append(f"{bound.text.lower()} {number(value * bound.scale, 'g')}{bound.suffix}")
+    return ", ".join((*parts, tr("best {optimize}", optimize=tr(goal.optimize))))

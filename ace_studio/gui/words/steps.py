@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.recipes.named_source import COLLECTIONS
 from ace_studio.records.recipes.plan import Precision
@@ -181,4 +181,4 @@ def why_not(document: Document) -> str:
     if document.needs_trust:
         return tr("Trust comes first")
     problem = start_problem(document)
-    return f"{problem.what}. {problem.remedy}" if problem is not None else ""
+    return f"{told(problem.what)}. {told(problem.remedy)}" if problem is not None else ""

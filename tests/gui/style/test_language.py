@@ -9,13 +9,17 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import QCoreApplication, QLocale, Qt, QTranslator
 from PySide6.QtWidgets import QAbstractSpinBox, QTableView
 
 from ace_studio.gui.style import language
-from ace_studio.gui.style.language import Translator, install_language, tr
+from ace_studio.gui.style.language import Translator, install_language, number, numbers, told, tr
 from ace_studio.gui.widgets.code_view import CodeView
-from tests.gui.window_texts import LANGUAGES, pack, texts_of_window
+from ace_studio.gui.widgets.fields import DecimalBox
+from ace_studio.gui.words.formatting import bytes_text, ms_text, percent_text, plural
+from ace_studio.gui.words.problems import problem_text, told_problem
+from ace_studio.records.errors import ErrorCode, Problem
+from tests.gui.window_texts import LANGUAGES, bare_texts, pack, sentences_of_problems, texts_of_window
 
 PACKS = sorted(path.stem for path in LANGUAGES.glob("*.json"))
 
@@ -66,9 +70,71 @@ def test_a_pack_translates_nearly_every_text_and_holds_none_that_is_gone(languag
 
 
 @pytest.mark.parametrize("language", PACKS)
-def test_a_translation_has_the_placeholders_of_its_text(language):
-    assert [text for text, other in pack(language).items() if placeholders(text) != placeholders(other)] == []
-    assert all(pack(language).values())
+def test_a_pack_tells_nearly_every_problem_that_is_made_outside_the_engine(language):
+    sentences, translated = sentences_of_problems(), set(pack(language, "sentences"))
+    assert len(sentences) > 60
+    assert not translated - sentences
+    assert len(translated) >= 0.9 * len(sentences)
+
+
+@pytest.mark.parametrize("part", ["texts", "sentences"])
+@pytest.mark.parametrize("language", PACKS)
+def test_a_translation_has_the_placeholders_of_its_text(language, part):
+    translated = pack(language, part)
+    assert [text for text, other in translated.items() if placeholders(text) != placeholders(other)] == []
+    assert all(translated.values())
+
+
+def test_no_text_is_shown_without_a_look_up_in_the_language_pack():
+    assert bare_texts() == []
+
+
+@pytest.fixture
+def german(qapp):
+    before, translators = QLocale(), set(qapp.findChildren(QTranslator))
+    install_language("Deutsch", qapp)
+    yield qapp
+    QLocale.setDefault(before)
+    for one in set(qapp.findChildren(QTranslator)) - translators:
+        qapp.removeTranslator(one)
+        one.setParent(None)
+
+
+def test_numbers_are_written_with_the_separators_of_the_language(german):
+    assert number(1234567.891, ",.2f") == "1.234.567,89"
+    assert numbers((0.5, 1.25), "g") == "0,5; 1,25"
+    assert tr("{total:,} found", total=1234) == "1.234 gefunden"
+    assert ms_text(2.345) == "2,35 ms" and bytes_text(1_230_000) == "1,23 MB" and percent_text(0.0123) == "1,23 %"
+    assert plural(12_345, "op") == "12 345 Ops"
+
+
+def test_a_field_for_numbers_takes_point_and_comma_in_every_language(german, qtbot):
+    QLocale.setDefault(QLocale.c())
+    english = DecimalBox(0.0, 2000.0)
+    QLocale.setDefault(QLocale("de"))
+    for box, shown in ((english, "1234.50"), (DecimalBox(0.0, 2000.0), "1234,50")):
+        qtbot.addWidget(box)
+        for typed in ("1.5", "1,5"):
+            box.lineEdit().selectAll()
+            qtbot.keyClicks(box.lineEdit(), typed)
+            qtbot.keyClick(box.lineEdit(), Qt.Key.Key_Return)
+            assert box.value() == 1.5
+        box.setValue(1234.5)
+        assert box.text() == shown
+
+
+def test_a_problem_made_elsewhere_is_told_in_the_language_with_its_values(german):
+    problem = Problem(
+        code=ErrorCode.NOT_FOUND, what="There is no run 17 in the history", why="a word of torch", where="model.py:3"
+    )
+    assert told_problem(problem).what == "Es gibt keinen Lauf 17 im Verlauf"
+    assert problem_text(problem).splitlines()[1:] == ["  warum: a word of torch", "  wo: model.py:3"]
+
+
+def test_every_sentence_of_the_pack_is_found_by_itself_and_not_by_a_wider_one(german):
+    for sentence, other in pack("Deutsch", "sentences").items():
+        values = [f"v{at}" for at in range(sentence.count("{"))]
+        assert told(sentence.format(*values)) == other.format(*values)
 
 
 def test_a_text_that_the_pack_does_not_have_stays_english_and_values_are_put_in(qapp):

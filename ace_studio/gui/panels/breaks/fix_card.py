@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QFrame, QLabel, QPushBu
 
 from ace_studio.gui.panels.breaks.diff_view import DiffView
 from ace_studio.gui.style.icons import stroke_pixmap
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import column, row
@@ -20,7 +20,7 @@ from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus
 from ace_studio.session.session import Session
 
 STATUS_WORDS: dict[FixStatus, tuple[str, str, str]] = {
-    FixStatus.GREEN: ("Works", "good", "good"),
+    FixStatus.GREEN: (tr("Works"), "good", "good"),
     FixStatus.NO_EFFECT: (tr("No effect: the break is still there"), "info", "dim"),
     FixStatus.FAILED: (tr("Could not be traced or run"), "bad", "bad"),
     FixStatus.WRONG: (tr("Traced, but not equal to eager"), "bad", "bad"),
@@ -32,7 +32,7 @@ def outcome_text(outcome: CaptureOutcome) -> str:
     """A capture in a few words."""
     if not outcome.rung:
         return tr("nothing captured")
-    left = f", {plural(outcome.ops_left_eager, 'op')} eager" if outcome.ops_left_eager else ""
+    left = tr(", {ops} left eager", ops=plural(outcome.ops_left_eager, "op")) if outcome.ops_left_eager else ""
     breaks = plural(outcome.breaks, "break") if outcome.breaks else tr("no breaks")
     return tr(
         "{breaks}, {ops} captured{left} ({rung})",
@@ -80,12 +80,18 @@ class FixCard(QFrame):
         fix = self.fix
         facts = []
         if fix.status is FixStatus.GREEN or fix.after.rung:
-            facts.append(f"Before: {outcome_text(fix.before)}. After: {outcome_text(fix.after)}.")
+            facts.append(
+                tr("Before: {before}. After: {after}.", before=outcome_text(fix.before), after=outcome_text(fix.after))
+            )
         if fix.inputs_compared:
-            agrees = tr("Equal to eager") if fix.status is not FixStatus.WRONG else tr("Compared with eager")
-            facts.append(f"{agrees} on {plural(fix.inputs_compared, 'input')}; took {seconds_text(fix.seconds)}.")
+            inputs, seconds = plural(fix.inputs_compared, "input"), seconds_text(fix.seconds)
+            facts.append(
+                tr("Compared with eager on {inputs}; took {seconds}.", inputs=inputs, seconds=seconds)
+                if fix.status is FixStatus.WRONG
+                else tr("Equal to eager on {inputs}; took {seconds}.", inputs=inputs, seconds=seconds)
+            )
         if fix.problem is not None:
-            facts.append(" ".join(sentence(part) for part in (fix.problem.what, fix.problem.why) if part))
+            facts.append(" ".join(sentence(told(part)) for part in (fix.problem.what, fix.problem.why) if part))
         return facts
 
     def _buttons(self) -> tuple[QWidget, ...]:

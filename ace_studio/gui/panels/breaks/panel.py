@@ -207,7 +207,7 @@ class BreaksPanel(Panel):
         activity = document.activity
         has_fixes = bool(self._entry and fixes_of(document.fixes, self._entry))
         is_trying = activity.verb is JobKind.FIX
-        words = f"{activity.phase.value} … {activity.detail}".rstrip() if is_trying else ""
+        words = f"{tr(activity.phase.value)} … {activity.detail}".rstrip() if is_trying else ""
         show_words(self._doing, words)
         self.try_button.setText(tr("Try again") if has_fixes and not is_trying else tr("Try fix"))
 

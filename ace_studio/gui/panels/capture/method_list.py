@@ -9,10 +9,11 @@ from PySide6.QtGui import QBrush, QColor, QFont, QIcon
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
 
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.small import on_key, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, NOTHING, plural, seconds_text
+from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
@@ -33,7 +34,7 @@ class MethodList(QTreeWidget):
         super().__init__()
         self._theme = theme
         self._rows: tuple[MethodRow, ...] = ()
-        self.setHeaderLabels(["method", "outcome", "took", "ops"])
+        self.setHeaderLabels([tr("method"), tr("outcome"), tr("took"), tr("ops")])
         self.setAccessibleName(tr("Capture methods"))
         self.setToolTip("")
         self.setIndentation(16)
@@ -89,7 +90,7 @@ class MethodList(QTreeWidget):
         item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
         item.setCheckState(NAME, Qt.CheckState.Checked if each.is_on else Qt.CheckState.Unchecked)
         item.setToolTip(NAME, METHOD_TIPS.get(each.name, ""))
-        item.setToolTip(OUTCOME, tip_text(each.problem.as_text() if each.problem is not None else each.words))
+        item.setToolTip(OUTCOME, tip_text(problem_text(each.problem) if each.problem is not None else each.words))
         colour = {
             "good": colours.good, "bad": colours.bad, "warn": colours.warn, "accent": colours.accent,
         }.get(each.role, colours.text_dim)  # fmt: skip
@@ -105,10 +106,12 @@ class MethodList(QTreeWidget):
             item.setFont(OUTCOME, font)
         if each.problem is not None:
             for label, text in (
-                ("why", each.problem.why), (tr("what helps"), each.problem.remedy), ("where", each.problem.where),
+                (tr("why"), each.problem.why),
+                (tr("what helps"), each.problem.remedy),
+                (tr("where"), each.problem.where),
             ):  # fmt: skip
                 if text:
-                    item.addChild(self._line(label, text))
+                    item.addChild(self._line(label, told(text)))
         return item
 
     def _line(self, label: str, text: str) -> QTreeWidgetItem:
@@ -162,16 +165,16 @@ def method_rows(document: Document) -> tuple[MethodRow, ...]:
 def _row(name: str, document: Document, outcome: CaptureAttempt | None, *, is_on: bool) -> MethodRow:
     if document.rung_at_work == name:
         detail = document.activity.detail.removeprefix(f"{name}: ")
-        words = f"running: {detail}" if detail and detail != name else "running …"
+        words = tr("running: {detail}", detail=detail) if detail and detail != name else tr("running …")
         return MethodRow(name=name, is_on=is_on, words=words, icon="run", role="accent")
     if outcome is None:
-        words = "waits" if document.activity.is_working and document.rung_at_work and is_on else ""
-        return MethodRow(name=name, is_on=is_on, words=words or ("" if is_on else "off"), icon="", role="dim")
+        words = tr("waits") if document.activity.is_working and document.rung_at_work and is_on else ""
+        return MethodRow(name=name, is_on=is_on, words=words or ("" if is_on else tr("off")), icon="", role="dim")
     words, icon, role = ATTEMPT_LOOKS[outcome.status]
     was_tried = outcome.status is not AttemptStatus.SKIPPED
     taken = document.capture is not None and document.capture.rung == name and outcome.status is AttemptStatus.OK
     if why := outcome.error.what if outcome.error is not None else outcome.reason:
-        words = f"{words}: {why}"
+        words = f"{words}: {told(why)}"
     return MethodRow(
         name=name, is_on=is_on, words=tr("{words} – taken", words=words) if taken else words, icon=icon, role=role,
         seconds=seconds_text(outcome.seconds) if was_tried else NOTHING,
@@ -191,7 +194,9 @@ def capture_summary(document: Document) -> str:
     if capture is None or document.activity.is_working:
         return ""
     subgraphs = len(capture.pieces)
-    size = f"{plural(capture.ops, 'op')} in {plural(subgraphs, 'subgraph')}" if subgraphs else plural(capture.ops, "op")
+    size = plural(capture.ops, "op")
+    if subgraphs:
+        size = tr("{ops} in {subgraphs}", ops=size, subgraphs=plural(subgraphs, "subgraph"))
     if capture.cached:
         return tr("Cached capture: {size}, by {rung}. Nothing was traced.", size=size, rung=capture.rung)
     return tr("{rung} captured {size} in {time}.", rung=capture.rung, size=size, time=seconds_text(capture.seconds))

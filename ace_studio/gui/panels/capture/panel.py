@@ -30,6 +30,7 @@ from ace_studio.gui.widgets.small import (
     text_field,
     tool_button,
 )
+from ace_studio.gui.words.problems import problem_text
 from ace_studio.gui.words.steps import why_not
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, CaptureControl, ControlKind
 from ace_studio.records.results import Warning
@@ -164,7 +165,7 @@ class CapturePanel(Panel):
         for each in method_rows(self.session.document):
             lines.append(f"{each.name}: {each.words} ({each.seconds}, {each.ops} ops)")
             if each.problem is not None:
-                lines.append(each.problem.as_text())
+                lines.append(problem_text(each.problem))
         QApplication.clipboard().setText("\n".join(lines))
 
 

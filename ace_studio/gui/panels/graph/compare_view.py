@@ -215,7 +215,9 @@ def _joined(op_id: str, members: Sequence[str], facts: OpFacts) -> tuple[str, st
     names = [short_op(facts.reports[member].op) if member in facts.reports else member for member in along]
     more = f" +{len(names) - _NAMED}" if len(names) > _NAMED else ""
     listed = "; ".join(f"{member} {facts.fates[member].fate}" for member in along if member in facts.fates)
-    return f"+ {', '.join(names[:_NAMED])}{more}", f"{facts.fates[op_id].words}; with it {listed}"
+    return f"+ {', '.join(names[:_NAMED])}{more}", tr(
+        "{words}; with it {listed}", words=facts.fates[op_id].words, listed=listed
+    )
 
 
 def _open_paths(picture: Picture) -> dict[str, tuple[int, bool]]:
@@ -232,7 +234,8 @@ def running_colouring(facts: OpFacts, colours: Colours) -> Colouring | None:
     is_named = (*ABSENT, Fate.UNKNOWN)
     labels = {op_id: str(one.fate) if one.fate in is_named else actual[op_id] for op_id, one in facts.fates.items()}
     letters = LETTERS | {str(fate): letter for fate, letter in FATE_LETTERS.items()}
-    chosen = dict(colours.precision) | {str(Fate.GONE): colours.precision["folded"]}
+    by_fate = {Fate.FUSED: "fused", Fate.FOLDED: "folded", Fate.GONE: "folded", Fate.UNKNOWN: "unknown"}
+    chosen = dict(colours.precision) | {str(fate): colours.precision[look] for fate, look in by_fate.items()}
     target = facts.run.target if facts.run else ""
     return Colouring.from_labels(tr("as {target} runs it", target=target), labels, colours=chosen, letters=letters)
 
@@ -249,8 +252,8 @@ def running_summary(facts: OpFacts) -> str:
         Fate.OTHERWISE: tr("run at another precision"),
         Fate.FUSED: tr("fused into others"),
         Fate.FOLDED: tr("folded away"),
-        Fate.GONE: "gone",
-        Fate.UNKNOWN: "unknown",
+        Fate.GONE: tr("gone"),
+        Fate.UNKNOWN: tr("unknown"),
     }
     running = counts[Fate.AS_PLANNED] + counts[Fate.OTHERWISE]
     parts = [f"{counts[fate]} {text}" for fate, text in words.items() if counts[fate]]

@@ -22,7 +22,7 @@ from ace_studio.gui.panels.graph.frontier_card import FrontierCard
 from ace_studio.gui.panels.graph.saved_views import SavedViews
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import box, column, row, split
@@ -372,10 +372,10 @@ class GraphPanel(Panel):
         if document.needs_trust:
             return tr("Nothing has run yet"), tr("The graph appears here once the file is trusted and traced."), ()
         if document.activity.is_working:
-            words = "Stopping" if document.activity.state is EngineState.CANCELLING else "Working"
+            words = tr("Stopping") if document.activity.state is EngineState.CANCELLING else tr("Working")
             return f"{words} …", tr("The graph appears here as soon as it is captured."), ()
         if document.file is None and document.problems:
-            return tr("This file could not be opened"), document.problems[-1].what, ()
+            return tr("This file could not be opened"), told(document.problems[-1].what), ()
         trace = button(tr("Trace (F5)"), self.session.jobs.trace)
         run = button(tr("Run everything (F6)"), self.session.jobs.run)
         if document.rungs:
@@ -421,7 +421,7 @@ def _size_words(document: Document) -> str:
     if capture is None or not capture.pieces:
         return plural(count, "op")
     left = tr("{ops} left eager", ops=plural(capture.ops_left_eager, "op")) if capture.ops_left_eager else ""
-    size = f"{plural(count, 'op')} in {plural(len(capture.pieces), 'subgraph')}"
+    size = tr("{ops} in {subgraphs}", ops=plural(count, "op"), subgraphs=plural(len(capture.pieces), "subgraph"))
     return "  ·  ".join(part for part in (size, plural(len(capture.graph_breaks), "break"), left) if part)
 
 
@@ -435,7 +435,7 @@ def _has_ops(op_ids: Sequence[str], graph: GraphTable | None) -> bool:
 
 def _describe(op_ids: Sequence[str], graph: GraphTable, facts: OpFacts) -> str:
     if len(op_ids) > 1:
-        return plural(len(op_ids), "op") + " selected"
+        return tr("{ops} selected", ops=plural(len(op_ids), "op"))
     op_id = op_ids[0]
     at = row_of_ops(graph).get(op_id)
     if at is None:
@@ -444,7 +444,7 @@ def _describe(op_ids: Sequence[str], graph: GraphTable, facts: OpFacts) -> str:
     report = facts.reports.get(op_id)
     planned = facts.planned.get(op_id, "")
     if report is not None:
-        parts.append(f"planned {planned or report.planned}, actual {report.actual}")
+        parts.append(tr("planned {planned}, actual {actual}", planned=planned or report.planned, actual=report.actual))
     elif planned:
-        parts.append(f"planned {planned}")
+        parts.append(tr("planned {planned}", planned=planned))
     return "  ·  ".join(part for part in parts if part)

@@ -8,7 +8,7 @@ from datetime import datetime
 import numpy as np
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text
 from ace_studio.session.kept.history import RunSummary
@@ -37,9 +37,10 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
         Column(title="when", values=of(lambda run: run.date), text=when_text, width=138, order=dates),
         Column(title="model", values=of(lambda run: run.title), width=170),
         Column(title="name", values=of(lambda run: run.name), width=110, tips=lambda at: runs[at].name),
-        Column(title="outcome", values=of(lambda run: run.status.replace("-", " ")), width=104, colour=mood),
+        Column(title="outcome", values=of(lambda run: tr(run.status.replace("-", " "))), width=104, colour=mood),
         Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
-        Column(title=f"latency, {unit.name}", values=of(lambda run: run.latency_ms), text=unit.text, is_number=True,
+        Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda run: run.latency_ms),
+               text=unit.text, is_number=True,
                width=92),
         Column(title="speed-up", values=of(lambda run: run.speedup), text=_ratio, is_number=True, width=84,
                tip="Over eager fp32"),
@@ -71,4 +72,4 @@ def when_text(date: object) -> str:
 
 
 def _ratio(speedup: float | None) -> str:
-    return NOTHING if speedup is None else f"{speedup:.2f}×"
+    return NOTHING if speedup is None else f"{number(speedup, '.2f')}×"

@@ -61,8 +61,8 @@ class HistoryPanel(Panel):
         self.remove_button = button(tr("Remove"), self._remove)
         self.undo_button = button(tr("Undo removal"), session.history.put_back)
         self.name = self._field(tr("Name of the selected run"), tr("Name"), self._set_name)
-        self.tags = self._field(tr("Tags of the selected run"), "Tags: a, b", self._set_tags)
-        self.note = self._field(tr("Note on the selected run"), "Note", self._set_note)
+        self.tags = self._field(tr("Tags of the selected run"), tr("Tags: a, b"), self._set_tags)
+        self.note = self._field(tr("Note on the selected run"), tr("Note"), self._set_note)
         self.refresh_button = button(
             tr("Read again"), session.history.load_history, tip=tr("Runs of the command line are listed too")
         )

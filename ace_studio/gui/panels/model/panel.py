@@ -100,11 +100,11 @@ class ModelPanel(Panel):
             column(
                 card,
                 self.origin,
-                _field("Entry", self.entry, self._entry_about),
+                _field(tr("Entry"), self.entry, self._entry_about),
                 _field(tr("Weights file"), weights, self._random),
                 _field(tr("Examples to trace with"), self.tracing),
                 _field(tr("Calibration inputs"), self.calibration, Flow(self.samples, *self._data_buttons())),
-                _field("Accuracy", self.evaluate, self.higher),
+                _field(tr("Accuracy"), self.evaluate, self.higher),
                 self._tensors_title,
                 self._tensors,
                 None,
@@ -125,7 +125,7 @@ class ModelPanel(Panel):
 
     def _tensor_list(self) -> QTreeWidget:
         tree = QTreeWidget()
-        tree.setHeaderLabels(["tensor", "dtype", "shape"])
+        tree.setHeaderLabels([tr("tensor"), tr("dtype"), tr("shape")])
         tree.setRootIsDecorated(False)
         tree.setUniformRowHeights(True)
         tree.setMinimumHeight(160)
@@ -155,7 +155,7 @@ class ModelPanel(Panel):
             fill_combo(combo, [(nothing, ""), *map(_option, likeliest_first)], chosen)
         about = next((entry for entry in entries if entry.name == recipe.model.entry), None)
         show_words(self._entry_about, f"{about.name}{about.signature}  {about.summary}".strip() if about else "")
-        self.weights.setText(recipe.model.weights or "none")
+        self.weights.setText(recipe.model.weights or tr("none"))
         self._clear_weights.setVisible(bool(recipe.model.weights))
         self._random.setVisible(has_random_weights(document))
         self.origin.update_from(document)
@@ -294,8 +294,8 @@ class Origin(QFrame):
                 named = named_source(path)
                 words = tr("{name}, beside it", name=Path(path).name)
                 if named is not None:
-                    words = f"{named.model}\nof {named.collection}"
-                    words += f", {named.classes} classes" if named.classes else ""
+                    words = tr("{model}\nof {collection}", model=named.model, collection=named.collection)
+                    words += tr(", {classes} classes", classes=named.classes) if named.classes else ""
                 role = "primary" if at == 0 else ""
                 self._buttons.addWidget(button(words, partial(self._open, path), role=role, tip=path))
             role = "" if report.code or report.fits else "primary"

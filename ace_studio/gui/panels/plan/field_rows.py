@@ -111,7 +111,8 @@ def _no_pruning(document: Document) -> str:
 
 def _only_pruning(method: PruneMethod) -> Callable[[Document], str]:
     return lambda document: (
-        _no_pruning(document) or ("" if document.recipe.prune.method is method else f"Only for {method}")
+        _no_pruning(document)
+        or ("" if document.recipe.prune.method is method else tr("Only for {method}", method=method))
     )
 
 

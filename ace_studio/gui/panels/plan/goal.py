@@ -55,7 +55,7 @@ class GoalForm(QWidget):
                 number.setEnabled(value is not None)
                 if not number.hasFocus() or value is None or abs(number.value() - value * bound.scale) > 1e-9:
                     number.setValue(bound.start if value is None else value * bound.scale)
-        fill_combo(self.objective, [(str(each), str(each)) for each in Objective], str(goal.optimize))
+        fill_combo(self.objective, [(tr(each), str(each)) for each in Objective], str(goal.optimize))
 
     def _toggle(self, bound: BoundRow, is_on: bool) -> None:
         self._change(**{bound.field: self.numbers[bound.field].value() / bound.scale if is_on else None})

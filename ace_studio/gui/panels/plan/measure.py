@@ -12,6 +12,7 @@ from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.small import label, quiet, show_words
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.messages import EnvironmentReport
 from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.document import Document
@@ -77,7 +78,17 @@ def measure_words(document: Document) -> str:
     measure = document.recipe.measure
     more = summary_of((*MEASURE_FIELDS, *DECODE_FIELDS), document)
     return ", ".join(
-        part for part in (f"{measure.device}, threads {measure.threads}, {measure.rounds} rounds", more) if part
+        part
+        for part in (
+            tr(
+                "{device}, threads {threads}, {rounds}",
+                device=measure.device,
+                threads=measure.threads,
+                rounds=plural(measure.rounds, "round"),
+            ),
+            more,
+        )
+        if part
     )
 
 

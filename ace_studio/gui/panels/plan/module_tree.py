@@ -65,7 +65,7 @@ class ModuleTree(QWidget):
     def _make_tree(self) -> QTreeWidget:
         tree = QTreeWidget()
         tree.setAccessibleName(tr("Modules: what is ticked is compressed"))
-        tree.setHeaderLabels(["compress", "precision"])
+        tree.setHeaderLabels([tr("compress"), tr("precision")])
         tree.setUniformRowHeights(True)
         tree.setIndentation(14)
         tree.setAllColumnsShowFocus(True)
@@ -270,7 +270,7 @@ def _mark(item: QTreeWidgetItem, kinds: Collection[str], *, can_tick: bool) -> N
     is_some = _HIGH in kinds and len(kinds) > 1
     state = Qt.CheckState.PartiallyChecked if is_some else Qt.CheckState.Checked
     item.setCheckState(_NAME, Qt.CheckState.Unchecked if set(kinds) <= {_HIGH, ""} else state)
-    item.setText(_PRECISION, next(iter(kinds), "") if len(kinds) == 1 else "mixed")
+    item.setText(_PRECISION, next(iter(kinds), "") if len(kinds) == 1 else tr("mixed"))
     item.setToolTip(_PRECISION, ", ".join(sorted(kinds)))
     usual = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
     tick = Qt.ItemFlag.ItemIsUserCheckable | Qt.ItemFlag.ItemIsEditable

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import (
     NOTHING,
@@ -26,6 +26,7 @@ from ace_studio.gui.words.formatting import (
     speedup_text,
     unclear_words,
 )
+from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
 from ace_studio.records.results.on_devices import device_names, figure_on, speedup_on, state_words
 from ace_studio.session.comparison.figures import ComparedRow, Difference
@@ -73,7 +74,7 @@ def result_rows(document: Document, *, is_grouped: bool = False, hides_dropped: 
         targets = list(dict.fromkeys(row.run.target for row in rows))
         rows.sort(key=lambda row: targets.index(row.run.target))
     if document.baseline is not None:
-        rows.insert(0, ResultRow(run=_of_baseline(document.baseline), index=None, plan="as it is"))
+        rows.insert(0, ResultRow(run=_of_baseline(document.baseline), index=None, plan=tr("as it is")))
     return rows
 
 
@@ -92,10 +93,23 @@ def plan_words(run: TargetRun, step: SearchStep | None) -> str:
     """The plan in the words that tell it from the other plans: ``int8-static, 3 ops at fp32, smoothquant``."""
     kept = {run.precision, run.built_precision}
     planned = Counter(op.planned for op in run.ops if op.planned and op.planned not in kept)
-    parts = [run.built_words, *(f"{plural(count, 'op')} at {name}" for name, count in planned.most_common(2))]
+    parts = [
+        run.built_words,
+        *(
+            tr("{ops} at {precision}", ops=plural(count, "op"), precision=name)
+            for name, count in planned.most_common(2)
+        ),
+    ]
     if step is not None:
         if step.kept_high and not run.ops:
-            parts.append(f"{step.kept_high} of {plural(step.of, 'op')} at {step.high}")
+            parts.append(
+                tr(
+                    "{kept} of {ops} at {precision}",
+                    kept=step.kept_high,
+                    ops=plural(step.of, "op"),
+                    precision=step.high,
+                )
+            )
         parts += step.improved
     return ", ".join(part for part in parts if part) or NOTHING
 
@@ -117,8 +131,8 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
 
     def why(at: int) -> str:
         error = runs[at].error
-        words = [error.as_text()] if error else []
-        return "\n".join([*words, *(warning.what for warning in rows[at].warnings)])
+        words = [problem_text(error)] if error else []
+        return "\n".join([*words, *(told(warning.what) for warning in rows[at].warnings)])
 
     notes = [bool(row.warnings) for row in rows]
     p50, p10, p90 = (
@@ -134,7 +148,7 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                tip="The precision of most ops, then what differs: ops at another precision, and better weights"),
         Column(title="status", values=[_status(row) for row in rows], colour=mood, tips=why,
                tip="How the run ended, and how many warnings it has; the tooltip of a cell says which"),
-        Column(title=f"latency, {unit.name}", values=[time and time * unit.factor for time in p50],
+        Column(title=tr("latency, {unit}", unit=unit.name), values=[time and time * unit.factor for time in p50],
                text=unit.number, is_number=True,
                tip="Median time of one call over the rounds, all runs in turn. Measured in this process"),
         Column(title=f"p10 – p90, {unit.name}", values=spreads, is_number=True, order=_numbers(p90),
@@ -155,15 +169,16 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                tip="Energy of the original's outputs over the energy of their error, in decibels. From your examples"),
         Column(title="size", values=[run.size_bytes for run in runs], text=bytes_text, is_number=True,
                tip="Bytes of the saved artifact; of the original, of its weights"),
-        *_where_known("memory", [run.peak_memory_bytes for run in runs], bytes_text,
+        *_where_known(tr("memory"), [run.peak_memory_bytes for run in runs], bytes_text,
                       tr("Peak growth of memory in a fresh process that loads and runs the artifact")),
-        *_where_known("call overhead", [run.overhead_us for run in runs],
-                      lambda taken: NOTHING if taken is None else f"{taken:.1f} µs",
+        *_where_known(tr("call overhead"), [run.overhead_us for run in runs],
+                      lambda taken: NOTHING if taken is None else f"{number(taken, '.1f')} µs",
                       tr("Time of one call of result.module beyond that of its runtime alone")),
-        *_where_known("tokens/s", [run.tokens_per_s for run in runs], lambda rate: f"{rate:.1f}" if rate else NOTHING,
+        *_where_known("tokens/s", [run.tokens_per_s for run in runs],
+                      lambda rate: number(rate, ".1f") if rate else NOTHING,
                       tr("Measured by decoding step by step")),
         *(each for name in device_names(runs) for each in _device_columns(runs, name, colours)),
-        Column(title="verified", values=["yes" if run.verified else NOTHING for run in runs],
+        Column(title="verified", values=[tr("yes") if run.verified else NOTHING for run in runs],
                tip="Reloaded in a fresh process and compared with the original, also at an unseen size"),
     ]  # fmt: skip
 
@@ -185,7 +200,7 @@ def _device_columns(runs: Sequence[TargetRun], name: str, colours: Colours) -> l
                colour=lambda at: colours.warn if (one := figures[at]) and one.note else "",
                tip=tr("Median on this device of your list. Comparable with nothing but this column")),
         Column(title=tr("{device}: speed-up", device=name), values=ratios, is_number=True,
-               text=lambda ratio: NOTHING if ratio is None else f"{ratio:.2f}×",
+               text=lambda ratio: NOTHING if ratio is None else f"{number(ratio, '.2f')}×",
                tip=tr("Over the fp32 run of the same target, else any fp32 run, on this device in the same rounds")),
     ]  # fmt: skip
 
@@ -230,15 +245,11 @@ def _numbers(values: Sequence[float | None]) -> np.ndarray:
 def _status(row: ResultRow) -> str:
     run = row.run
     if row.index is None:
-        return "baseline"
+        return tr("baseline")
     if row.stage:
         return row.stage
-    words = run.status.value if run.status is not RunStatus.OK else "ok" if run.latency_ms else "built"
+    words = tr(run.status.value if run.status is not RunStatus.OK or run.latency_ms else "built")
     return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
-
-
-_BETTER = {"latency": -1, "size": -1, "speed-up": 1, "vs fp32": 1}
-"""Whether a ratio above 1 is better (1) or worse (-1); of other figures the window does not know."""
 
 
 def figure_columns(rows: Sequence[ComparedRow], colours: Colours) -> list[Column]:
@@ -247,26 +258,26 @@ def figure_columns(rows: Sequence[ComparedRow], colours: Colours) -> list[Column
     columns = [Column(title="run", values=[each.name for each in rows])]
 
     def times(ratio: float | None) -> str:
-        return NOTHING if ratio is None else f"{ratio:.2f}×"
+        return NOTHING if ratio is None else f"{number(ratio, '.2f')}×"
 
-    for title, read, text, change, tip in (
-        (f"latency, {unit.name}", lambda each: each.latency, unit.text, _ratio,
+    for title, read, text, change, better, tip in (
+        (tr("latency, {unit}", unit=unit.name), lambda each: each.latency, unit.text, _ratio, -1,
          tr("Median. B over A, with the bootstrap interval of the ratio, widened by what the original changed")),
-        ("speed-up", lambda each: each.speedup, times, _ratio,
+        (tr("speed-up"), lambda each: each.speedup, times, _ratio, 1,
          tr("B over A. Each is over the original in its own run, so that a slower machine matters less")),
-        ("vs fp32", lambda each: each.float_speedup, times, _ratio,
+        (tr("vs fp32"), lambda each: each.float_speedup, times, _ratio, 1,
          tr("B over A. Each is over fp32 in the same runtime in its own run")),
-        ("metric", lambda each: each.metric, metric_text, lambda found: _delta(found, ".4f"),
+        (tr("metric"), lambda each: each.metric, metric_text, lambda found: _delta(found, ".4f"), 0,
          tr("B minus A. The interval takes both intervals together")),
-        ("SQNR", lambda each: each.sqnr, decibel_text, lambda found: _delta(found, ".1f"), tr("B minus A, in dB")),
-        ("size", lambda each: each.size, bytes_text, _ratio, "B over A"),
+        ("SQNR", lambda each: each.sqnr, decibel_text, lambda found: _delta(found, ".1f"), 0, tr("B minus A, in dB")),
+        (tr("size"), lambda each: each.size, bytes_text, _ratio, -1, tr("B over A")),
     ):  # fmt: skip
         found = [read(each) for each in rows]
         columns += [
             Column(title=f"A: {title}", values=[one.first for one in found], text=text, is_number=True),
             Column(title="B", values=[one.second for one in found], text=text, is_number=True),
             Column(title="change", values=[change(one) for one in found], tip=tip, tips=_tips(found),
-                   colour=_mood(found, colours, better=_BETTER.get(title.partition(",")[0], 0))),
+                   colour=_mood(found, colours, better=better)),
         ]  # fmt: skip
     return columns
 
@@ -277,7 +288,7 @@ def _tips(found: Sequence[Difference]) -> Callable[[int], str]:
         if one.low is None or one.high is None:
             return tr("No interval is known") if one.change is not None else ""
         seen = "" if one.is_clear else tr("; within the noise")
-        return f"95 %: {one.low:.3g} – {one.high:.3g}{seen}"
+        return f"95 %: {number(one.low, '.3g')} – {number(one.high, '.3g')}{seen}"
 
     return tip
 
@@ -297,8 +308,12 @@ def _mood(found: Sequence[Difference], colours: Colours, *, better: int) -> Call
 def _ratio(found: Difference) -> str:
     if found.change is None:
         return NOTHING
-    words = f"{found.change:.2f}×"
-    interval = f"  {found.low:.2f} – {found.high:.2f}" if found.low is not None and found.high is not None else ""
+    words = f"{number(found.change, '.2f')}×"
+    interval = (
+        f"  {number(found.low, '.2f')} – {number(found.high, '.2f')}"
+        if found.low is not None and found.high is not None
+        else ""
+    )
     return f"{words}{interval}{'' if found.is_clear else f', {unclear_words(found)}'}"
 
 

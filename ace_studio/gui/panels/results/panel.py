@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QHBoxLayout, Q
 
 from ace_studio.gui.ops.facts import selected_run
 from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, result_columns, result_rows
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
@@ -66,7 +66,7 @@ def _unfinished_words(document: Document) -> str:
     """What is done now, or how the run ended without a result."""
     activity = document.activity
     if activity.is_working:
-        return f"{activity.phase.value}: {activity.detail}" if activity.detail else f"{activity.phase.value} …"
+        return f"{tr(activity.phase.value)}: {activity.detail}" if activity.detail else f"{tr(activity.phase.value)} …"
     return tr("Cancelled before the end") if document.was_cancelled else tr("Stopped before the end")
 
 
@@ -244,16 +244,16 @@ class ResultsPanel(Panel):
         elif result is None:
             words, role = _unfinished_words(document), "dim"
         elif document.past is not None and document.past.is_unfinished:
-            words = tr("The run did not come to its end ({how}): figures until then", how=document.past.status)
+            words = tr("The run did not come to its end ({how}): figures until then", how=tr(document.past.status))
             role = "warn"
         elif _is_uncompressed(result):
             words, role = tr("Nothing was compressed: choose a precision or a goal first"), "warn"
         elif result.goal_met is None:
-            words, role = f"No goal was set; {_best_words(result)}", "dim"
+            words, role = tr("No goal was set; {best_words}", best_words=_best_words(result)), "dim"
         elif result.goal_met:
             words, role = tr("The goal is met: {best_words}", best_words=_best_words(result)), "good"
         else:
-            words, role = f"Nothing met the goal; {_best_words(result)}", "warn"
+            words, role = tr("Nothing met the goal; {best_words}", best_words=_best_words(result)), "warn"
         warned = len(job_warnings(document))
         self.warnings_button.setVisible(warned > 0)
         self._verdict.setText(f"{words}. {plural(warned, 'warning')}" if warned else words)
@@ -261,10 +261,10 @@ class ResultsPanel(Panel):
         is_alone = document.comparison is None
         self.plan_button.setVisible(is_alone and result is not None and _is_uncompressed(result))
         error = run.error if run else None
-        warnings = " ".join(f"{warning.what}." for warning in run_warnings(document, run)) if run else ""
+        warnings = " ".join(f"{told(warning.what)}." for warning in run_warnings(document, run)) if run else ""
         lost = _lost_words(document.runs) if document.selection.run is None else ""
         exported = self._exported[1] if self._exported[0] is run and run is not None else ""
-        parts = map(sentence, (error.what, error.why, error.remedy)) if error else (warnings, lost)
+        parts = (sentence(told(part)) for part in (error.what, error.why, error.remedy)) if error else (warnings, lost)
         self._why.setText(exported or " ".join(part for part in parts if part))
         self._why.setToolTip(tip_text(self._why.text()))
         set_role(self._why, "good" if exported else "dim")
@@ -308,7 +308,9 @@ class ResultsPanel(Panel):
         written = self.session.files.export_artifact(index, path) if path else ()
         if written:
             files = f"{plural(len(written), 'file')}, " if len(written) > 1 else ""
-            needed = " ".join(f"{one.what}." for one in run_warnings(document, run) if one.code == "artifact-options")
+            needed = " ".join(
+                f"{told(one.what)}." for one in run_warnings(document, run) if one.code == "artifact-options"
+            )
             said = tr("Exported to {path} ({files}checksums beside it)", path=path, files=files)
             self._exported = run, f"{said}. {needed}" if needed else said
             self._exported_to = path

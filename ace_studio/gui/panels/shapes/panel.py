@@ -166,8 +166,8 @@ class ShapesPanel(Panel):
         group, inputs = self.table.group, self.session.document.recipe.inputs
         menu = QMenu(self.table)
         if group:
-            verb = "Unfold" if group in self.table.folded else "Fold"
-            menu.addAction(f"{verb} {group}", lambda: self.table.fold(group))
+            words = tr("Unfold {group}", group=group) if group in self.table.folded else tr("Fold {group}", group=group)
+            menu.addAction(words, lambda: self.table.fold(group))
         names = inputs.rows[0] if inputs.rows else ()
         if any(name.startswith(f"{group}.0") for name in names):
             action = menu.addAction(tr("Pass {group} as a tuple", group=group))
@@ -186,7 +186,9 @@ class ShapesPanel(Panel):
 
     def _set_tuple(self, group: str, *, is_tuple: bool) -> None:
         others = [name for name in self.session.document.recipe.inputs.tuples if name != group]
-        self.session.choices.set_choice("inputs", f"{group} as a tuple", tuples=(*others, *[group] * is_tuple))
+        self.session.choices.set_choice(
+            "inputs", tr("{group} as a tuple", group=group), tuples=(*others, *[group] * is_tuple)
+        )
 
     def _catch(self) -> None:
         from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is needed
@@ -199,7 +201,7 @@ class ShapesPanel(Panel):
 
     def _take_data(self, is_on: bool) -> None:
         source = ShapesFrom.DATA if is_on else ShapesFrom.EXAMPLES
-        self.session.choices.set_choice("inputs", "sizes from the data", shapes_from=source)
+        self.session.choices.set_choice("inputs", tr("sizes from the data"), shapes_from=source)
 
     def _prove(self) -> None:
         inputs = self.session.document.recipe.inputs

@@ -176,11 +176,11 @@ class ShapesModel(QAbstractTableModel):
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if self.is_verdict(section):
-            return "verdict"
+            return tr("verdict")
         if section > self.example_rows:
             return tr("verified at") if section == self.example_rows + 1 else tr("built for")
         mark = "✕ " if self.row_fault(section) else ""
-        return f"{mark}example {section + 1}" if self.rows else tr("as traced")
+        return f"{mark}{tr('example {number}', number=section + 1)}" if self.rows else tr("as traced")
 
     def flags(self, index: AnyIndex) -> Qt.ItemFlag:
         """Examples can be edited, and what targets are built for."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
@@ -45,7 +45,7 @@ def chip_of(
         part for part in (found.reason, _sizes(found), tr("You asked for: {choice}", choice=choice)) if part
     )
     is_as_asked = choice in (DimChoice.AUTO, found.verdict) or (choice is DimChoice.STATIC and found.is_held)
-    asked = "" if is_as_asked else f" ({choice} asked)"
+    asked = "" if is_as_asked else tr(" ({choice} asked)", choice=tr(choice))
     return Chip(text=text + asked, mood=mood, tip=tip, is_free=found.verdict is DimVerdict.DYNAMIC)
 
 
@@ -64,14 +64,14 @@ def _verdict(found: DimFinding) -> tuple[str, str]:
     if found.is_held:
         return tr("held at {size}", size=found.size), "held"
     if found.verdict is DimVerdict.STATIC:
-        return f"static {found.size}", "static"
+        return tr("static {size}", size=found.size), "static"
     if found.verdict is DimVerdict.UNKNOWN:
         return ONLY_ONE, "unknown"
     if found.equal_to:
         return tr("equal to {equal_to}", equal_to=found.equal_to), "dynamic"
     low = "0" if found.min is None else str(found.min)
-    bounds = f"≥ {low}" if found.max is None else f"in [{low}, {found.max}]"
-    return f"dynamic {found.symbol or ''} {bounds}".replace("  ", " "), "dynamic"
+    bounds = f"≥ {low}" if found.max is None else tr("in [{low}, {high}]", low=low, high=found.max)
+    return tr("dynamic {symbol} {bounds}", symbol=found.symbol or "", bounds=bounds).replace("  ", " "), "dynamic"
 
 
 def _sizes(found: DimFinding) -> str:
@@ -143,6 +143,6 @@ def refused_rows(attempts: Sequence[CaptureAttempt]) -> dict[int, str]:
     found: dict[int, str] = {}
     for attempt in attempts:
         if attempt.refused_example and attempt.error is not None:
-            words = ". ".join(part for part in (attempt.error.what, attempt.error.why) if part)
+            words = ". ".join(told(part) for part in (attempt.error.what, attempt.error.why) if part)
             found.setdefault(attempt.refused_example - 1, f"{attempt.name}: {words}")
     return found

@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QLineEdit, QWidget
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import label, quiet, set_role, text_field, tip_text
 from ace_studio.records.errors import AceError
@@ -94,7 +94,7 @@ class AxisTable(QWidget):
             values = axis_values(field.text())
         except AceError as error:
             set_role(field, "bad")
-            field.setToolTip(tip_text(f"{error.problem.what}: {error.problem.remedy}"))
+            field.setToolTip(tip_text(f"{told(error.problem.what)}: {told(error.problem.remedy)}"))
             return
         self._shown[axis] = field.text()
         field.setToolTip(_HINTS[axis][1])

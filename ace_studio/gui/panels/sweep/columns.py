@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, decibel_text, metric_text, percent_text
 from ace_studio.records.sweeps import RowStatus, SweepRow
 
-_GOAL = {None: "", True: "met", False: "not met"}
+_GOAL = {None: "", True: tr("met"), False: tr("not met")}
 
 
 def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
@@ -25,7 +25,7 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
 
     def why(at: int) -> str:
         error = rows[at].error
-        return "\n".join(filter(None, (error.what, error.why, error.remedy))) if error else ""
+        return "\n".join(map(told, filter(None, (error.what, error.why, error.remedy)))) if error else ""
 
     unit = Unit.of(row.latency_ms for row in rows)
     tip = tr("No comparable job is at least as good in time, size and accuracy and better in one")
@@ -38,7 +38,8 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
         Column(title="front", values=of(lambda row: row.on_front), text=lambda is_on: "●" if is_on else "", width=52,
                colour=mood, tip=tip),
         Column(title="outcome", values=of(_outcome), width=180, colour=mood, tips=why),
-        Column(title=f"latency, {unit.name}", values=of(lambda row: row.latency_ms), text=unit.text, is_number=True,
+        Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda row: row.latency_ms),
+               text=unit.text, is_number=True,
                width=92),
         Column(title="speed-up", values=of(lambda row: row.speedup), text=_ratio, is_number=True, width=84,
                tip="Over eager fp32"),
@@ -56,8 +57,8 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
 def _outcome(row: SweepRow) -> str:
     if row.status is RowStatus.DONE:
         return f"{row.target} {row.precision}"
-    return f"{row.status}: {row.error.what}" if row.error else str(row.status)
+    return f"{row.status}: {told(row.error.what)}" if row.error else str(row.status)
 
 
 def _ratio(speedup: float | None) -> str:
-    return NOTHING if speedup is None else f"{speedup:.2f}×"
+    return NOTHING if speedup is None else f"{number(speedup, '.2f')}×"

@@ -50,7 +50,8 @@ def draw_front(chart: Chart, rows: Sequence[SweepRow], colours: Colours) -> None
 def job_words(row: SweepRow) -> str:
     """``job 3: plan int8-static, threads 1: openvino int8-static, 1.2 ms``."""
     about = ", ".join(f"{axis} {word}" for axis, word in row.axes.items())
-    return f"job {row.job}: {about or row.recipe}: {row.target} {row.precision}, {ms_text(row.latency_ms)}"
+    job, target = tr("job {number}", number=row.job), f"{row.target} {row.precision}"
+    return f"{job}: {about or row.recipe}: {target}, {ms_text(row.latency_ms)}"
 
 
 class HeatTable(QTableWidget):

@@ -1,0 +1,20 @@
+"""Problems in the language of the window. They are made where nothing is known of it, also in the engine's process."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ace_studio.gui.style.language import told, tr
+from ace_studio.records.errors import Problem
+
+
+def told_problem(problem: Problem) -> Problem:
+    """The problem with its sentences in the chosen language; place and details stay as they are."""
+    return replace(problem, what=told(problem.what), why=told(problem.why), remedy=told(problem.remedy))
+
+
+def problem_text(problem: Problem) -> str:
+    """What, then why, remedy and where, each on its own line."""
+    shown = told_problem(problem)
+    labelled = ((tr("why"), shown.why), (tr("what helps"), shown.remedy), (tr("where"), shown.where))
+    return "\n".join([shown.what, *(f"  {label}: {text}" for label, text in labelled if text)])
