@@ -43,6 +43,9 @@ ShapesFromOption = Annotated[
     typer.Option("--shapes-from", help="data: also the sizes of calibration and evaluation are free."),
 ]
 NoCacheFlag = Annotated[bool, typer.Option("--no-cache", help="Capture anew, do not use the cache of captures.")]
+PythonOption = Annotated[
+    str, typer.Option("--python", metavar="PATH", help="The Python of this machine that runs the engine.")
+]
 InputOption = Annotated[
     list[str] | None,
     typer.Option(

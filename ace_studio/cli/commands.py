@@ -15,6 +15,7 @@ from ace_studio.cli.app import (
     InputOption,
     JsonFlag,
     NoCacheFlag,
+    PythonOption,
     ShapesFromOption,
     TrustFlag,
     app,
@@ -55,15 +56,14 @@ def _inspect(path: Path, as_json: JsonFlag = False) -> int:
 @app.command(name="doctor")
 def describe_environment(
     host: Annotated[str, typer.Option(help="Another machine instead, by ssh: user@name.")] = "",
-    python: Annotated[str, typer.Option(help="With --host: the interpreter there.")] = "",
+    python: Annotated[str, typer.Option(metavar="PATH", help="The Python of the engine, here or with --host.")] = "",
     as_json: JsonFlag = False,
 ) -> int:
     """Say what this machine has: versions, devices, targets, and why some are missing."""
     console = Console(as_json=as_json)
-    if python and not host:
-        raise AceError.of(ErrorCode.USAGE, "--python needs --host", why="the Python here is chosen in the settings")
-    request = messages.DoctorRequest(job="doctor", engine=EngineChoice(host=host, python=python))
-    answer = follow(request, console)
+    engine = EngineChoice(host=host, python=python) if host else EngineChoice()
+    request = messages.DoctorRequest(job="doctor", engine=engine)
+    answer = follow(request, console, python="" if host else python)
     found = answer.find(messages.EnvironmentFound)
     if not as_json and not host:
         show_packs(console)
@@ -83,6 +83,7 @@ def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
     no_cache: NoCacheFlag = False,
     trust: TrustFlag = False,
     contain: ContainFlag = None,
+    python: PythonOption = "",
     as_json: JsonFlag = False,
 ) -> int:
     """Capture the graph and say how, with the verdict on every dimension."""
@@ -90,7 +91,7 @@ def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
     recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
     recipe = with_capture(recipe, compare_rungs=compare_rungs, batch_only=batch_only, no_cache=no_cache)
     request = messages.TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
-    answer = follow(request, console, contain=contain)
+    answer = follow(request, console, contain=contain, python=python)
     found = answer.find(messages.ModelCaptured)
     if answer.problems or found is None:
         return report_failure(answer.problems, console, job=answer)
@@ -110,16 +111,21 @@ def run_job(  # noqa: PLR0913, PLR0917 - one argument per option of the command 
     no_cache: NoCacheFlag = False,
     trust: TrustFlag = False,
     contain: ContainFlag = None,
+    python: PythonOption = "",
     as_json: JsonFlag = False,
 ) -> int:
     """Do everything that a recipe says, and write result.json, a report and the artifacts."""
     if (path is None) == (not repeat):
         raise AceError.of(ErrorCode.USAGE, "Name a recipe, or a run with --repeat RUN", why="one of both is needed")
     if path is None:
-        return repeat_run(repeat, out=out, trust=trust, contain=contain, console=Console(as_json=as_json))
+        return repeat_run(
+            repeat, out=out, trust=trust, contain=contain, python=python, console=Console(as_json=as_json)
+        )
     recipe, folder = recipe_for(path)
     recipe = with_capture(recipe, batch_only=batch_only, no_cache=no_cache, shapes_from=shapes_from)
-    return run_recipe(recipe, folder, out=out, trust=trust, contain=contain, console=Console(as_json=as_json))
+    return run_recipe(
+        recipe, folder, out=out, trust=trust, contain=contain, python=python, console=Console(as_json=as_json)
+    )
 
 
 @app.command()

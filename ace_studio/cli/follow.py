@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words
 from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.jobs.hosts.check import check_python
 from ace_studio.records import messages
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus
 from ace_studio.records.sweeps import SweepEnded, SweepEvent, SweepOrder
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.settings import Settings
 
 EventT = TypeVar("EventT", bound=messages.AnyEvent)
 
@@ -66,16 +70,30 @@ class JobAnswer:
         return found
 
 
-def follow(request: messages.AnyRequest, console: Console, *, contain: bool | None = None) -> JobAnswer:
+def follow(
+    request: messages.AnyRequest, console: Console, *, contain: bool | None = None, python: str = ""
+) -> JobAnswer:
     """Run the request in an engine process, show its progress, and return its answer.
 
     Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem.
+
+    Args:
+        request: What to do.
+        console: Where progress is shown.
+        contain: Whether the engine is contained, as in `WorkerClient`.
+        python: Its interpreter on this machine; empty for the one that the user chose for the folder, or the usual one.
+
+    Raises: AceError if no engine can run in that interpreter, or the recipe names another machine.
     """
     answer = JobAnswer()
     executor: JobRunner | None = kept_runner.get()
     if executor is None:
-        is_usual = contain is None and not messages.engine_of(request).host
-        executor = WorkerExecutor() if is_usual else WorkerExecutor(EngineClient(contain=lambda: contain, is_lazy=True))
+        host = messages.engine_of(request).host
+        interpreter = _interpreter(request, python, console) if python or not host else ""
+        if contain is None and not host and not interpreter:
+            executor = WorkerExecutor()
+        else:
+            executor = WorkerExecutor(EngineClient(interpreter, contain=lambda: contain, is_lazy=True))
     try:
         with console.progress():
             for event in executor.run(request):
@@ -86,6 +104,29 @@ def follow(request: messages.AnyRequest, console: Console, *, contain: bool | No
     finally:
         executor.close()
     return answer
+
+
+def _interpreter(request: messages.AnyRequest, python: str, console: Console) -> str:
+    """The chosen Python of this machine, checked; empty for the usual one."""
+    if host := messages.engine_of(request).host:
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"--python names a Python of this machine, and the engine is on {host}",
+            remedy='Leave it out; the recipe names the Python there: [engine] python = "..."',
+        )
+    chosen = python or chosen_python(messages.code_of(request))
+    if not chosen:
+        return ""
+    found = check_python(chosen)
+    console.say(f"The engine runs in {found}")
+    return found
+
+
+def chosen_python(code: Path | None) -> str:
+    """What the user chose for the folder of a model in the window; empty if nothing."""
+    if code is None:
+        return ""
+    return Settings(UserFolders.of_user().settings).project_interpreter(str(code.parent))
 
 
 def _take(event: messages.AnyEvent, answer: JobAnswer, console: Console) -> None:

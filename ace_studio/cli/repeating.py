@@ -40,7 +40,9 @@ def earlier_result(run: str) -> Result:
     return replace(past.result, recipe=past.recipe_toml, folder=past.folder or past.result.folder)
 
 
-def repeat_run(run: str, *, out: Path, trust: bool, contain: bool | None = None, console: Console) -> int:
+def repeat_run(
+    run: str, *, out: Path, trust: bool, contain: bool | None = None, python: str = "", console: Console
+) -> int:
     """Run the recipe of an earlier run again, show both beside each other, and return the exit code."""
     first = earlier_result(run)
     recipe, folder = recipe_of(first)
@@ -53,7 +55,9 @@ def repeat_run(run: str, *, out: Path, trust: bool, contain: bool | None = None,
             show_result(second, console, out)
             show_repetition(repetition, console)
 
-    return run_recipe(recipe, folder, out=out, trust=trust, contain=contain, console=console, answer_with=answer)
+    return run_recipe(
+        recipe, folder, out=out, trust=trust, contain=contain, python=python, console=console, answer_with=answer
+    )
 
 
 def compare(run: str, first: Result, second: Result) -> Repetition:

@@ -83,6 +83,7 @@ def run_recipe(
     trust: bool,
     console: Console,
     contain: bool | None = None,
+    python: str = "",
     answer_with: Callable[[Result], object] | None = None,
 ) -> int:
     """Run a recipe, add it to the history however it ends, show its result, and return the exit code.
@@ -100,7 +101,7 @@ def run_recipe(
     run = StartedRun.of(recipe, title=title, folder=str(folder.absolute()), output=request.output)
     note = history.started.note(run)
     try:
-        answer = follow(request, console, contain=contain)
+        answer = follow(request, console, contain=contain, python=python)
         found = answer.find(JobFinished)
         if answer.problems or found is None or found.result is None:
             figures = run.figures()  # the folder may hold an earlier run's, which do not count

@@ -10,7 +10,7 @@ import typer
 
 from ace_studio.cli.app import JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
-from ace_studio.cli.follow import kept_runner
+from ace_studio.cli.follow import chosen_python, kept_runner
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs, read_sweep
@@ -50,6 +50,7 @@ def run_sweep_file(
 
             options = SweepOptions(
                 scheduler=scheduler,
+                interpreter=chosen_python(paths[0].absolute()),
                 trust=trust,
                 workers=workers,
                 mlflow=mlflow,

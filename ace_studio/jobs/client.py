@@ -93,6 +93,11 @@ class WorkerClient:
                 self._options = replace(self._options, interpreter=interpreter)
             self._worker = self._new_worker()
 
+    def use(self, interpreter: str) -> None:
+        """Serve the next requests in this interpreter: a worker in another one is replaced. Empty: as it is."""
+        if interpreter and interpreter != self._options.interpreter:
+            self.restart(interpreter)
+
     def send(self, request: messages.AnyRequest) -> None:
         """Send a request; before WorkerReady it waits. If the worker is dead, its WorkerLost is the answer.
 

@@ -29,6 +29,7 @@ class HostReport(msgspec.Struct, frozen=True, kw_only=True):
     """A host, as its Python sees it."""
 
     host: str
+    """Empty: this machine."""
     python: str
     """How the Python was called."""
     executable: str

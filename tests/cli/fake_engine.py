@@ -19,6 +19,9 @@ class FakeExecutor:
     script: tuple = ()
     requests: list = []  # noqa: RUF012 - shared on purpose: the command makes the instance
 
+    def __init__(self, client=None):
+        pass
+
     def run(self, request):
         FakeExecutor.requests.append(request)
         yield from FakeExecutor.script

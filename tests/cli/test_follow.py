@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
+from ace_studio.cli import follow as follow_module
+from ace_studio.cli import run_command
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import (
     AttemptEnded,
     DoctorRequest,
     JobCancelled,
     JobWarned,
     LogLine,
+    TraceRequest,
     WarningFound,
     WorkerLost,
 )
+from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, Warning
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.settings import Settings
 
 REQUEST = DoctorRequest(job="j")
 
@@ -74,3 +84,50 @@ def test_ctrl_c_ends_the_job_as_cancelled(monkeypatch):
     (problem,) = follow(REQUEST, Console(as_json=True)).problems
     assert problem.code is ErrorCode.CANCELLED
     assert Interrupted.closed
+
+
+@pytest.fixture
+def started(answer_with, monkeypatch):
+    """The interpreters of the engines that were started."""
+    answer_with()
+    found = []
+    monkeypatch.setattr(follow_module, "EngineClient", lambda python, **_: found.append(python))
+    monkeypatch.setattr(follow_module, "check_python", lambda python: f"checked {python}")
+    return found
+
+
+def test_the_python_of_an_option_or_of_the_folder_is_checked_and_runs_the_engine(started, capsys, tmp_path):
+    console = Console(as_json=True)
+    trace = TraceRequest(job="t", recipe=Recipe(model=ModelChoice(source="sub/net.py")), folder=str(tmp_path))
+    follow(REQUEST, console, python="/a/python")
+    assert started == ["checked /a/python"] and capsys.readouterr().err == "The engine runs in checked /a/python\n"
+    follow(trace, console)
+    assert started == ["checked /a/python"]
+    Settings(UserFolders.of_user().settings).choose_interpreter(str(tmp_path), "/project/python")
+    follow(trace, console)
+    follow(trace, console, python="/a/python")
+    assert started[1:] == ["checked /project/python", "checked /a/python"]
+    follow(REQUEST, console)
+    assert len(started) == 3
+
+
+def test_a_python_of_this_machine_and_an_engine_on_another_one_contradict_each_other(started, tmp_path):
+    recipe = Recipe(model=ModelChoice(source="net.py"), engine=EngineChoice(host="box"))
+    trace = TraceRequest(job="t", recipe=recipe, folder=str(tmp_path))
+    with pytest.raises(AceError) as caught:
+        follow(trace, Console(as_json=True), python="/a/python")
+    assert caught.value.problem.code is ErrorCode.USAGE and "box" in caught.value.problem.what
+    Settings(UserFolders.of_user().settings).choose_interpreter(str(tmp_path), "/project/python")
+    follow(trace, Console(as_json=True))
+    assert started == [""]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the Python is a shell script")
+@pytest.mark.parametrize("command", ["trace", "run", "doctor"])
+def test_commands_refuse_a_python_in_which_no_engine_can_run(command, recipe, capsys, tmp_path):
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    words = {"doctor": [], "run": [str(recipe), "--out", str(tmp_path / "out")]}.get(command, [str(recipe)])
+    assert run_command([command, *words, "--python", str(bare)]) == 6
+    assert "-m pip install 'msgspec" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.dialogs.device_errand import DeviceErrand, Started, Tell
+from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import MARGIN, button, fit_screen, label, selectable, set_role, text_field
@@ -46,7 +46,7 @@ class DevicesDialog(QDialog):
             other.setAutoDefault(False)
         self.said = selectable(label("", "dim"))
         self._asked = ""
-        self.checking = DeviceErrand(self)
+        self.checking = DialogThread(self)
         self.checking.finished.connect(self._checked)
         self.finished.connect(lambda _: self.checking.stop())
         fields = row(*(self._named(*one) for one in (

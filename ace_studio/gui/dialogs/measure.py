@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.dialogs.device_errand import DeviceErrand, Started, Tell
+from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling
 from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, fit_screen, label, selectable, show_words
@@ -36,7 +36,7 @@ class MeasureDialog(QDialog):
         self.setLayout(column(self.step, self.bar, said, row(None, self.end_button), margin=MARGIN, gap=10, stretch=2))
         for each in (self.said, self.wrong):
             each.hide()
-        self.measuring = DeviceErrand(self)
+        self.measuring = DialogThread(self)
         self.measuring.told.connect(self._tell)
         self.measuring.finished.connect(self._ended)
         self.finished.connect(lambda _: self.measuring.stop())

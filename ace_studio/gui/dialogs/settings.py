@@ -190,7 +190,8 @@ class SettingsDialog(QDialog):
         if setting.key == "runs_folder":
             path = QFileDialog.getExistingDirectory(self, setting.label, now)
         else:
-            path, _ = QFileDialog.getOpenFileName(self, setting.label, now)
+            as_named = QFileDialog.Option.DontResolveSymlinks  # the Python of an environment is a link
+            path, _ = QFileDialog.getOpenFileName(self, setting.label, now, options=as_named)
         if path:
             _show(line, path)
             self._set(setting, path)
@@ -237,9 +238,9 @@ class PackList(QWidget):
     def _fill(self, fault: str = "") -> None:
         clear_layout(self._lines)
         show_words(self._fault, fault)
-        packs = find_packs()
+        packs, used_python = find_packs(), self._session.settings.interpreter(self._session.document.folder)
         for pack in packs:
-            used = tr("in use") if pack.python == self._session.settings.interpreter else ""
+            used = tr("in use") if pack.python == used_python else ""
             place = tr("beside the program") if pack.is_portable else ""
             words = ", ".join(filter(None, (pack.name, bytes_text(pack.bytes), place, pack.fault or used)))
             away = button(tr("Remove"), partial(self._remove, pack.name), tip=pack.folder)

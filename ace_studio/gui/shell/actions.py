@@ -209,9 +209,9 @@ def _engine_rows() -> Iterator[ActionRow]:
                     tip="Ask again before its code runs; trust in the folder that it lies in ends too")  # fmt: skip
     yield ActionRow(id="restart-engine", text="Restart the &engine",
                     run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
-    yield ActionRow(id="engine-host", text="Engine on &another machine…", blocked=_no_model,
+    yield ActionRow(id="engine-host", text="Engine of this &project…", blocked=_no_model,
                     run=Commands.open_engine_host,
-                    tip="Trace, run and measure where the GPU is, over SSH")  # fmt: skip
+                    tip="Another Python of this machine, or another machine over SSH, where the GPU is")  # fmt: skip
     yield ActionRow(id="devices", text="&Devices to measure on…", run=Commands.open_devices,
                     tip="This machine, hosts by SSH, and phones by adb, for finished artifacts")  # fmt: skip
     yield ActionRow(id="environment", text="&Query the engine's environment",

@@ -29,7 +29,7 @@ from ace_studio.records.messages import AnyEvent
 from ace_studio.records.recipes.recipe import EngineChoice
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.kept.folders import UserFolders
-from ace_studio.session.kept.settings import Settings
+from ace_studio.session.kept.settings import INTERPRETERS_KEY, Settings
 from ace_studio.session.session import Session
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Studio:
         settings = Settings(folders.settings)
         self.engine = EngineThread(
             lambda: client or _client(settings),
-            interpreter=lambda: settings.interpreter,
+            interpreter=lambda: settings.interpreter(self.session.document.folder),
             grace_s=lambda: float(settings.get("cancel_grace_s")),
         )
         self.sweeps = SweepThread()
@@ -72,7 +72,7 @@ class Studio:
         settings.subscribe(self._setting_changed)
         self.session.subscribe(self._ask_environment)
         self._environment_asked = 0
-        self._environment_engine: EngineChoice | None = None
+        self._environment_engine: tuple[EngineChoice, str] | None = None
         self._garbage = GarbageTimer(self.window)
         self._preload = Preload(self.window)
         # Modules stay for good; without this, each full garbage collection would scan them, which takes 50 ms.
@@ -90,15 +90,16 @@ class Studio:
         engine = document.recipe.engine
         if document.activity.state is not EngineState.IDLE or (engine.host and not document.is_trusted):
             return  # opening a stranger's recipe connects to nobody
-        is_other = engine != self._environment_engine
+        which = engine, "" if engine.host else self.session.settings.chosen_interpreter(document.folder)
+        is_other = which != self._environment_engine
         is_wanted = document.environment is None and Part.ACTIVITY in parts
         if is_other or (is_wanted and self._environment_asked < (1 if engine.host else ENVIRONMENT_TRIES)):
-            self._environment_engine = engine
+            self._environment_engine = which
             self._environment_asked = 1 if is_other else self._environment_asked + 1
             QTimer.singleShot(0, self.session.jobs.request_environment)
 
     def _setting_changed(self, key: str) -> None:
-        if key == "interpreter":
+        if key in {"interpreter", INTERPRETERS_KEY}:
             self.session.jobs.restart_engine()
             self._environment_asked = 0
             self.session.jobs.request_environment()
@@ -123,7 +124,7 @@ class Studio:
 def _client(settings: Settings) -> WorkerClient:
     from ace_studio.jobs.engines import EngineClient  # noqa: PLC0415 - not needed for the first picture
 
-    return EngineClient(settings.interpreter, contain=lambda: settings.contain, limits=lambda: settings.limits)
+    return EngineClient(settings.interpreter(), contain=lambda: settings.contain, limits=lambda: settings.limits)
 
 
 def show_window(application: QApplication, folders: UserFolders, paths: Sequence[str]) -> int:

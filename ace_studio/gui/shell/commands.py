@@ -235,12 +235,6 @@ class Commands(QObject):
         ):
             session.set_setting("interpreter", "")
 
-    def choose_python(self) -> None:
-        """Ask for the Python of the engine."""
-        path, _ = QFileDialog.getOpenFileName(self._window, tr("Choose a Python that has torch"))
-        if path:
-            self.session.set_setting("interpreter", path)
-
     def open_catch(self) -> None:
         """Show the dialog that catches inputs."""
         from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is needed
@@ -248,7 +242,7 @@ class Commands(QObject):
         self._show_dialog(CatchDialog(self.session, self._window))
 
     def open_engine_host(self) -> None:
-        """Show the dialog that chooses the machine of the engine."""
+        """Show the dialog that chooses the engine of the project: a Python here, or another machine."""
         from ace_studio.gui.dialogs.engine_host import EngineHostDialog  # noqa: PLC0415 - loaded when it is needed
 
         self._show_dialog(EngineHostDialog(self.session, self._window))

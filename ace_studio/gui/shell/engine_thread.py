@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from ace_studio.records.messages import AnyRequest, ModelCaptured
+from ace_studio.records.messages import AnyRequest, ModelCaptured, engine_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -56,7 +56,8 @@ class EngineThread(QObject):
 
         Args:
             make_client: called by `start`, off the main thread: the client's modules take a while to import.
-            interpreter: asked at every restart which Python to use; empty for the one that is set.
+            interpreter: asked at every restart, and at every request to this machine, which Python to use; empty for
+                the one that is set. A process of another one is replaced.
             grace_s: asked at every cancel how long a job may take to stop by itself.
             parent: owner of this object.
         """
@@ -81,7 +82,13 @@ class EngineThread(QObject):
 
     def send(self, request: AnyRequest) -> None:
         """Send a request."""
-        self._call(lambda client: client.send(request))
+        interpreter = "" if engine_of(request).host else self._interpreter()
+
+        def send(client: WorkerClient) -> None:
+            client.use(interpreter)
+            client.send(request)
+
+        self._call(send)
 
     def cancel(self, job: str) -> None:
         """Ask the job to stop, then end the process. Without a job, end a process that is starting."""

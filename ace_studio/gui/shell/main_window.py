@@ -70,7 +70,7 @@ class MainWindow(QMainWindow):
         trust = ("trust", "trust-folder", "trust-for-now", "withdraw-trust")
         self.step_line = StepLine(commands.step_actions(), {"trust": [self.actions_.by_id[each] for each in trust]})
         self.engine_card = EngineCard(
-            commands.installer, install_pack=commands.install_engine, choose_python=commands.choose_python
+            commands.installer, install_pack=commands.install_engine, choose_python=commands.open_engine_host
         )
         self.start_page = StartPage(
             session,

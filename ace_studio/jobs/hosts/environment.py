@@ -1,14 +1,17 @@
 """Sent to a Python on a host: makes an environment of its own there, and installs packages into it.
 
 Standard library only. The first line of stdin behind this program is JSON. What pip says goes to stderr as it comes.
-The last line of stdout begins with the mark. An environment that is there is gone on with.
+The last line of stdout begins with the mark. An environment that is there is gone on with. When stdin ends, because
+somebody cancels or the connection is lost, pip is ended.
 """
 
 import json
 import os
+import signal
 import site
 import subprocess
 import sys
+import threading
 import venv
 
 MARK = "ace-studio-environment:"
@@ -28,15 +31,27 @@ def main() -> int:
         with open(os.path.join(folder, inside, "of-its-python.pth"), "w") as stream:  # noqa: PTH118, PTH123
             stream.write("\n".join(sites) + "\n")
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *asked["requirements"]]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, check=False)
-    if done.returncode == 0:
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
+    threading.Thread(target=end_with_stdin, args=(process,), daemon=True).start()
+    code = process.wait()
+    if code == 0:
         sys.stdout.write(MARK + json.dumps(python) + "\n")
-    return done.returncode
+    return code
+
+
+def end_with_stdin(process: "subprocess.Popen[bytes]") -> None:
+    """Wait for the end of stdin, and end a process with all that it started."""
+    while sys.stdin.readline():
+        pass
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGTERM)
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main())
+        ended = main()
     except (OSError, subprocess.CalledProcessError) as error:  # a full disk, or a Python without venv
         sys.stderr.write("%s: %s\n" % (type(error).__name__, error))  # noqa: UP031
-        sys.exit(1)
+        ended = 1
+    sys.stdout.flush()
+    os._exit(ended)  # the thread that reads stdin does not keep the process

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ace_studio.jobs.hosts.environment import MARK
@@ -24,7 +25,14 @@ ENVIRONMENT_FILE = Path(__file__).with_name("environment.py")
 _TAIL_LINES = 200
 
 
-def install_there(host: str, python: str, requirements: Sequence[str], say: Callable[[str], None]) -> str:
+def install_there(
+    host: str,
+    python: str,
+    requirements: Sequence[str],
+    say: Callable[[str], None],
+    *,
+    started: Callable[[subprocess.Popen[str]], object] = lambda _process: None,
+) -> str:
     """Install packages into the environment of ACE Studio there; returns the path of its Python.
 
     Args:
@@ -32,6 +40,7 @@ def install_there(host: str, python: str, requirements: Sequence[str], say: Call
         python: The interpreter there that the environment is made of, and whose packages it sees.
         requirements: What to install, as pip has it.
         say: Takes the lines that pip prints.
+        started: Gets the process of ssh. When it is ended, pip there ends too; what it installed stays.
 
     Raises: AceError if the host cannot be reached, or pip could not install.
     """
@@ -53,11 +62,10 @@ def install_there(host: str, python: str, requirements: Sequence[str], say: Call
     found = ""
     with process:
         assert process.stdin and process.stdout
-        try:
+        started(process)
+        with suppress(OSError):  # ssh has ended, and says why
             process.stdin.write(sent)
-            process.stdin.close()
-        except OSError:
-            pass  # ssh has ended, and says why
+            process.stdin.flush()  # and it stays open: its end is the end of pip there
         for line in map(str.rstrip, process.stdout):
             if line.startswith(MARK):
                 found = str(json.loads(line.removeprefix(MARK)))

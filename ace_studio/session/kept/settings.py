@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from ace_studio.records.safe_file import decode_plain, read_plain, write_atomica
 
 Value = str | int | float | bool
 RECENT_LIMIT = 12
+INTERPRETERS_KEY = "window.interpreters"
+"""What listeners are told when the Python of a folder was chosen."""
 MOST_NAMES = 50
 
 
@@ -65,7 +68,8 @@ _ROWS = (
             default="English",
             choices=("English", *sorted(pack.stem for pack in (resource_folder() / "languages").glob("*.json")))),
     Setting(key="interpreter", group="Engine", label="Python of the engine",
-            help="The interpreter that loads and runs your models, with your packages. Empty: the window's own.",
+            help="The interpreter that loads and runs your models, with your packages. Empty: the window's own. "
+            "Engine > Engine of this project chooses another one for one folder.",
             default="", is_path=True),
     Setting(key="cancel_grace_s", group="Engine", label="Grace period when cancelling",
             help="Seconds that a cancelled job has to stop before its process is ended.", default=3.0, low=0.0,
@@ -122,12 +126,31 @@ class Settings:
             raise AceError.of(ErrorCode.USAGE, fault, remedy=SETTINGS[key].help)
         self._store(key, value)
 
-    @property
-    def interpreter(self) -> str:
-        """The interpreter for the engine."""
+    def interpreter(self, folder: str = "") -> str:
+        """The interpreter of the engine on this machine for the models of a folder."""
         from ace_studio.jobs.launch import default_interpreter  # noqa: PLC0415 - not needed for the first picture
 
-        return str(self.get("interpreter")) or default_interpreter()
+        return self.chosen_interpreter(folder) or default_interpreter()
+
+    def chosen_interpreter(self, folder: str) -> str:
+        """What the user chose for a folder, or for all; empty if nothing."""
+        return self.project_interpreter(folder) or str(self.get("interpreter"))
+
+    def project_interpreter(self, folder: str) -> str:
+        """What the user chose for a folder or the nearest one above it; empty if nothing."""
+        chosen, place = self.recall_all("interpreters"), Path(os.path.abspath(folder))  # noqa: PTH100 - and no links
+        above = (place, *place.parents) if folder else ()
+        return next((str(chosen[str(one)]) for one in above if str(one) in chosen), "")
+
+    def choose_interpreter(self, folder: str, python: str) -> None:
+        """Choose the interpreter for a folder and what is below it; without a folder for all that have none.
+
+        An empty ``python`` takes the choice back. Raises: AceError(USAGE) if it cannot be saved.
+        """
+        if folder:
+            self.remember_newest("interpreters", os.path.abspath(folder), python or None)  # noqa: PTH100
+        else:
+            self.set("interpreter", python)
 
     @property
     def limits(self) -> LimitsChoice:

@@ -201,7 +201,7 @@ class SweepVerbs:
             now = self._now
             order = SweepOrder(
                 sweep=sweep, folder=folder, texts=texts, out=self.out, scheduler=now.scheduler, workers=now.workers,
-                interpreter=str(self._settings.get("interpreter")), trusted_sha256=self._trust.hashes,
+                interpreter=self._settings.chosen_interpreter(folder), trusted_sha256=self._trust.hashes,
                 contain=self._settings.contain, mlflow=now.mlflow,
             )  # fmt: skip
             with explained(ErrorCode.NOT_FOUND, "The sweep could not be started"):

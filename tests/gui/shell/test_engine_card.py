@@ -57,7 +57,7 @@ def test_one_click_installs_the_pack_among_the_downloads_and_starts_the_engine(s
     qtbot.mouseClick(card.offer_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: is_running(studio), timeout=10_000)
     qtbot.waitUntil(lambda: not card.isVisible())
-    assert studio.session.settings.interpreter == find_packs()[0].python
+    assert studio.session.settings.interpreter() == find_packs()[0].python
 
 
 def test_a_chosen_file_that_is_damaged_is_told_and_the_card_stays(studio, qtbot, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ace_studio.jobs.hosts import check as check_module
-from ace_studio.jobs.hosts.check import check_host
+from ace_studio.jobs.hosts.check import check_host, check_python
 from ace_studio.jobs.hosts.probe import MARK, NAMES
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.errors import AceError, ErrorCode
@@ -114,3 +114,31 @@ def test_what_an_engine_needs_is_what_the_project_says(root):
     only_here = {text for text in known if text.startswith(("rich", "typer"))}
     assert set(NEEDED.values()) == known - only_here
     assert set(NEEDED) <= set(NAMES)
+
+
+def test_a_python_of_this_machine_is_asked_without_ssh(monkeypatch, tmp_path):
+    monkeypatch.setenv(SSH_VARIABLE, "/no/ssh")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    report = check_host("", sys.executable)
+    assert (report.host, report.python, report.problems) == ("", sys.executable, ())
+    monkeypatch.chdir(tmp_path)
+    Path("env").symlink_to(Path(sys.executable).parents[1])
+    assert check_python("env/bin/python") == str(tmp_path / "env" / "bin" / "python")
+
+
+def test_what_is_wrong_with_a_python_of_this_machine_is_said_with_its_remedy(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    with pytest.raises(AceError) as caught:
+        check_python(str(bare))
+    problem = caught.value.problem
+    assert problem.what == "The Python on this machine lacks what an engine needs"
+    assert "-m pip install 'msgspec" in problem.remedy and "ssh" not in problem.remedy
+    assert failure("", "/no/python").what == "The Python of the engine cannot be started"
+    text = tmp_path / "text"
+    text.write_text("#!/bin/sh\necho no python >&2; exit 3\n")
+    text.chmod(0o755)
+    problem = failure("", str(text))
+    assert problem.what == f"{text} does not work as a Python" and problem.why == "no python (exit code 3)"

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
-import zipfile
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ace_studio.jobs.hosts.install import install_there
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.jobs.hosts.ssh_host import HOST, needs_ssh
+from tests.jobs.hosts.wheels import make_wheel
 
 pytestmark = needs_ssh
-
-
-def make_wheel(folder: Path) -> Path:
-    """A package of one module, which pip installs without a network."""
-    path, info = folder / "tiny_there-1.0-py3-none-any.whl", "tiny_there-1.0.dist-info"
-    with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("tiny_there.py", "ANSWER = 42")
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-there\nVersion: 1.0\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", "")
-    return path
 
 
 @pytest.mark.slow
 def test_packages_are_installed_into_an_environment_there(host, tmp_path):
     said: list[str] = []
-    python = install_there(HOST, sys.executable, [str(make_wheel(tmp_path))], said.append)
+    python = install_there(
+        HOST, sys.executable, [str(make_wheel(tmp_path, "tiny-there", "1.0", "ANSWER = 42"))], said.append
+    )
     assert Path(python).is_relative_to(host.home) and any("Successfully installed tiny-there" in line for line in said)
     program = "import msgspec, tiny_there; print(tiny_there.ANSWER)"  # the one comes from the Python that it is made of
     done = subprocess.run([python, "-P", "-c", program], capture_output=True, check=True)
@@ -40,6 +34,34 @@ def test_packages_are_installed_into_an_environment_there(host, tmp_path):
         install_there(HOST, sys.executable, [str(tmp_path / "none.whl")], said.append)
     problem = caught.value.problem
     assert problem.code is ErrorCode.NOT_INSTALLED and "none.whl" in problem.why and problem.remedy
+
+
+@pytest.mark.slow
+def test_ending_ssh_ends_pip_there(host, monkeypatch):
+    """pip waits for an index that never answers; when the connection ends, it does not go on."""
+    with socket.create_server(("127.0.0.1", 0)) as index:
+        settings = host.home / ".config" / "pip" / "pip.conf"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f"[global]\nindex-url = http://127.0.0.1:{index.getsockname()[1]}/simple\ntimeout = 600\n")
+        started: list[subprocess.Popen[str]] = []
+        problems: list[AceError] = []
+
+        def install() -> None:
+            with pytest.raises(AceError) as caught:
+                install_there(HOST, sys.executable, ["never-there"], lambda _line: None, started=started.append)
+            problems.append(caught.value)
+
+        thread = threading.Thread(target=install)
+        thread.start()
+        connection, _ = index.accept()  # pip has begun
+        with connection:
+            ours = [one for one in psutil.process_iter(["cmdline"]) if "never-there" in (one.info["cmdline"] or ())]
+            assert ours
+            started[0].kill()
+            thread.join(20)
+            _, alive = psutil.wait_procs(ours, timeout=20)
+        settings.unlink()
+    assert not alive and problems
 
 
 @pytest.mark.parametrize(
@@ -53,7 +75,7 @@ def test_packages_are_installed_into_an_environment_there(host, tmp_path):
 )  # fmt: skip
 def test_what_fails_there_is_told_with_a_remedy(tmp_path, monkeypatch, said, exit_code, code, what):
     path = tmp_path / "ssh"
-    path.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{said}' >&2\nexit {exit_code}\n")
+    path.write_text(f"#!/bin/sh\nread line\necho '{said}' >&2\nexit {exit_code}\n")
     path.chmod(0o755)
     monkeypatch.setenv(SSH_VARIABLE, str(path))
     with pytest.raises(AceError) as caught:

@@ -9,7 +9,7 @@ import pytest
 
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.recipe import LimitsChoice
-from ace_studio.session.kept.settings import SETTINGS, Settings
+from ace_studio.session.kept.settings import INTERPRETERS_KEY, SETTINGS, Settings
 
 
 def test_every_default_fits_its_own_row() -> None:
@@ -92,3 +92,18 @@ def test_containment_that_was_stored_as_a_switch_still_opens(
     path = tmp_path / "settings.json"
     path.write_bytes(msgspec.json.encode({"contain": stored}))
     assert Settings(path).contain is contain
+
+
+def test_a_python_is_chosen_for_a_folder_and_what_is_below_it(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    chosen, heard = Settings(path), list[str]()
+    chosen.subscribe(heard.append)
+    chosen.choose_interpreter("", "/all/python")
+    chosen.choose_interpreter("/work/net", "/net/python")
+    assert heard == ["interpreter", INTERPRETERS_KEY]
+    later = Settings(path)
+    assert later.interpreter("/work/net/../net/configs") == "/net/python"
+    assert later.interpreter("/work/network") == later.interpreter() == "/all/python"
+    assert later.project_interpreter("/work/network") == later.project_interpreter("") == ""
+    later.choose_interpreter("/work/net", "")
+    assert later.interpreter("/work/net") == "/all/python"

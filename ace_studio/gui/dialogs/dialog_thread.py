@@ -1,4 +1,4 @@
-"""Work with a device off the main thread, which can be stopped."""
+"""Work of a dialog off the main thread, on this machine or another one, which can be stopped."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from PySide6.QtCore import QCoreApplication, QObject, QThread, Signal
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.system_faults import system_problem
 
-Tell = Callable[[dict[str, Any]], None]
-Started = Callable[[subprocess.Popen[bytes]], object]
+Tell = Callable[[Any], None]
+Started = Callable[[subprocess.Popen[Any]], object]
 Work = Callable[[Tell, Started], object]
 """Tells progress to the first, and gives every process that it starts to the second."""
 
 
-class DeviceErrand(QThread):
-    """One errand at a time. `finished` follows, also after `stop`."""
+class DialogThread(QThread):
+    """One piece of work at a time. `finished` follows, also after `stop`."""
 
     told = Signal(object)
-    """An event of ``measure_there.py``."""
+    """What the work tells of its progress."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._work: Work | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[Any] | None = None
         self._is_stopped = False
         self.found: object = None
         """What the work returned."""
@@ -55,12 +55,12 @@ class DeviceErrand(QThread):
                 code=ErrorCode.SYSTEM, what="A file could not be used", why=message_of(error)
             )
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _tell(self, event: object) -> None:
         if self._is_stopped:
             raise AceError.of(ErrorCode.CANCELLED, "Cancelled")
         self.told.emit(event)
 
-    def _started(self, process: subprocess.Popen[bytes]) -> None:
+    def _started(self, process: subprocess.Popen[Any]) -> None:
         self._process = process
         if self._is_stopped:
             process.kill()
@@ -70,10 +70,14 @@ class DeviceErrand(QThread):
         """Whether it was asked to stop."""
         return self._is_stopped
 
-    def stop(self) -> None:
-        """End the work, and wait until nothing is left of it."""
+    def ask_to_stop(self) -> None:
+        """End the work; `finished` follows."""
         self._is_stopped = True
         if self._process is not None:
             with suppress(OSError):
                 self._process.kill()
+
+    def stop(self) -> None:
+        """End the work, and wait until nothing is left of it."""
+        self.ask_to_stop()
         self.wait()

@@ -1,0 +1,58 @@
+"""The link to the engine: which Python serves a project."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ace_studio.gui.shell.app import Studio
+from ace_studio.jobs.client import WorkerClient
+from ace_studio.jobs.launch import default_interpreter
+from ace_studio.session.document import EngineState
+from ace_studio.session.kept.folders import UserFolders
+
+FAKE = str(Path(__file__).parents[2] / "jobs" / "fake_engine.py")
+
+
+class SeenClient(WorkerClient):
+    """Says which interpreter it serves with."""
+
+    @property
+    def interpreter(self) -> str:
+        return self._options.interpreter
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the other Python is a shell script")
+def test_each_project_is_served_in_the_python_that_was_chosen_for_its_folder(qapp, qtbot, tmp_path):
+    other = tmp_path / "other-python"
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    other.chmod(0o755)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "net.py").write_text("def make_model(): ...")
+    client = SeenClient(handlers=FAKE)
+    studio = Studio(qapp, UserFolders.inside(tmp_path / "user"), client=client)
+    session = studio.session
+
+    def opened(name: str) -> str:
+        path = tmp_path / name / "net.py"
+        session.files.open_path(path)
+        qtbot.waitUntil(
+            lambda: (report := session.document.file) is not None and report.path == str(path), timeout=20_000
+        )
+        qtbot.waitUntil(lambda: session.document.activity.state is EngineState.IDLE, timeout=20_000)
+        return client.interpreter
+
+    try:
+        studio.engine.start()
+        session.settings.choose_interpreter(str(tmp_path / "a"), str(other))
+        assert opened("a") == str(other)
+        assert opened("b") == default_interpreter()
+        assert opened("a") == str(other)
+        session.settings.choose_interpreter(str(tmp_path / "a"), "")  # the engine that runs is replaced
+        qtbot.waitUntil(lambda: client.interpreter == default_interpreter(), timeout=20_000)
+    finally:
+        studio.window.close()
+        studio.close()
