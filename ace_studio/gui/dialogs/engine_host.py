@@ -11,19 +11,11 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
 from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling
-from ace_studio.gui.widgets.small import (
-    MARGIN,
-    button,
-    fit_screen,
-    label,
-    plain_text,
-    quiet,
-    selectable,
-    set_role,
-    text_field,
-)
+from ace_studio.gui.widgets.small import button, fit_screen, label, plain_text, quiet, selectable, set_role, text_field
 from ace_studio.gui.words.formatting import bytes_text
+from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.hosts import HOST_WORD, HostReport
 from ace_studio.session.session import Session
@@ -88,7 +80,7 @@ class EngineHostDialog(QDialog):
             self.log,
             None,
             margin=MARGIN,
-            gap=10,
+            gap=GAP,
         )
         self.setLayout(column(scrolling(box(content)), row(None, cancel, self.use_button, margin=MARGIN), gap=0))
         self.host.textChanged.connect(self._edited)
@@ -172,7 +164,7 @@ class EngineHostDialog(QDialog):
                 tr("The installation was cancelled. What was finished stays there; Install goes on with it."), "warn"
             )
         elif problem is not None:
-            self._say(problem.as_text(), "bad")
+            self._say(problem_text(problem), "bad")
         elif isinstance(found, HostReport):
             self._report = found
             self._say(*_words(found))
@@ -243,7 +235,7 @@ def _is_fit(report: HostReport) -> bool:
 def _words(report: HostReport) -> tuple[str, str]:
     """What was found, and its role."""
     if report.problems:
-        return "\n".join(one.as_text() for one in report.problems), "bad" if not _is_fit(report) else "warn"
+        return "\n".join(problem_text(one) for one in report.problems), "bad" if not _is_fit(report) else "warn"
     text = tr(
         "An engine can run there: Python {python}, torch {torch}, {cores} cores, {free} free.",
         python=report.version,
@@ -260,4 +252,4 @@ def _words(report: HostReport) -> tuple[str, str]:
 def _named(text: str, *fields: QWidget) -> QWidget:
     name = label(text, "heading")
     name.setBuddy(fields[0])
-    return box(column(name, row(*fields, stretch=0), gap=3, margin=0))
+    return box(column(name, row(*fields, stretch=0), gap=TIGHT, margin=0))
