@@ -133,7 +133,17 @@ def _open_openvino(path: Path) -> Run:
     import openvino
 
     settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": 1}
-    return _openvino_run(openvino.Core().compile_model(str(path), "CPU", settings))
+    return openvino_run(openvino.Core().compile_model(str(path), "CPU", settings))
+
+
+def _open_openvino_bf16(path: Path) -> Run:
+    import openvino
+
+    core = openvino.Core()
+    if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        raise ValueError("this processor has no bfloat16 arithmetic")
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": 1}
+    return openvino_run(core.compile_model(str(path), "CPU", settings))
 
 
 def _open_openvino_f32(path: Path) -> Run:
@@ -145,10 +155,11 @@ def _open_openvino_f32(path: Path) -> Run:
     key = ["runtime_options", "INFERENCE_PRECISION_HINT"]
     hint = str(model.get_rt_info(key).astype(str)) if model.has_rt_info(key) else "f32"
     settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}
-    return _openvino_run(core.compile_model(model, "CPU", settings))
+    return openvino_run(core.compile_model(model, "CPU", settings))
 
 
-def _openvino_run(compiled: Any) -> Run:
+def openvino_run(compiled: Any) -> Run:
+    """A compiled model as a function of tensors."""
     request = compiled.create_infer_request()
 
     def run(*tensors: Tensor) -> list[Tensor]:
@@ -179,6 +190,7 @@ KINDS: dict[str, Callable[[Path], Run]] = {
     "torchao weights": lambda path: _open_torchao(path, "Int8WeightOnlyConfig"),
     "torchao PT2E": _open_pt2e,
     "bare openvino": _open_openvino,
+    "bare openvino bf16": _open_openvino_bf16,
     "bare openvino f32": _open_openvino_f32,
     "bare onnxruntime": _open_onnxruntime,
 }

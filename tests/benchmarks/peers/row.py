@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,89 @@ class _FirstOutput(nn.Module):
 
     def forward(self, input_ids: Tensor) -> Tensor:
         return self.model(input_ids=input_ids).last_hidden_state
+
+
+class _Logits(nn.Module):
+    """A model of Hugging Face that reads sound, as a plain function of its samples."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_values: Tensor) -> Tensor:
+        return self.model(input_values).last_hidden_state
+
+
+def _sound(count: int, seed: int) -> list[Inputs]:
+    """Sums of slow waves: one second at 16 kHz each."""
+    generator = torch.Generator().manual_seed(seed)
+    smooth = nn.Upsample(16000, mode="linear")
+    return [(smooth(torch.randn(1, 1, 4000, generator=generator))[0],) for _ in range(count)]
+
+
+def _timm(name: str) -> PeerRow:
+    make_importable()
+    import timm
+
+    torch.manual_seed(0)
+    module = timm.create_model(name, pretrained=False).eval()
+    return PeerRow(name, module, _pictures(16, seed=2), _pictures(6, seed=3), is_transformer=name.startswith("vit"))
+
+
+def _wav2vec2() -> PeerRow:
+    make_importable()
+    from transformers import Wav2Vec2Config, Wav2Vec2Model
+
+    torch.manual_seed(0)
+    module = _Logits(Wav2Vec2Model(Wav2Vec2Config())).eval()
+    return PeerRow("wav2vec2_base", module, _sound(8, 2), _sound(4, 3), is_transformer=True)
+
+
+def _conformer() -> PeerRow:
+    make_importable()
+    from transformers import Wav2Vec2ConformerConfig, Wav2Vec2ConformerModel
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 12, "intermediate_size": 1024}
+    module = _Logits(Wav2Vec2ConformerModel(Wav2Vec2ConformerConfig(**sizes))).eval()
+    return PeerRow("conformer", settled(module, _sound(8, 1)), _sound(8, 2), _sound(4, 3), is_transformer=True)
+
+
+class UNet(nn.Module):
+    """Four levels down and up with skips (Ronneberger et al. 2015, arXiv:1505.04597), 7.8 million weights.
+
+    Shapes: [N, 3, H, W] -> [N, 2, H, W]; H and W are multiples of 16.
+    """
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        sizes = [width << level for level in range(5)]
+        self.down = nn.ModuleList(self._pair(before, after) for before, after in zip([3, *sizes], sizes, strict=False))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * size, size, 2, 2) for size in reversed(sizes[:-1]))
+        self.join = nn.ModuleList(self._pair(2 * size, size) for size in reversed(sizes[:-1]))
+        self.head = nn.Conv2d(width, 2, 1)
+
+    @staticmethod
+    def _pair(before: int, after: int) -> nn.Sequential:
+        layers: list[nn.Module] = []
+        for channels in (before, after):
+            layers += [nn.Conv2d(channels, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+        return nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        skips = []
+        for level, block in enumerate(self.down):
+            x = block(x if level == 0 else nn.functional.max_pool2d(x, 2))
+            skips.append(x)
+        skips.pop()
+        for up, join in zip(self.up, self.join, strict=True):
+            x = join(torch.cat([skips.pop(), up(x)], dim=1))
+        return self.head(x)
+
+
+def _unet() -> PeerRow:
+    torch.manual_seed(0)
+    return PeerRow("unet", settled(UNet(), _pictures(8, seed=1)), _pictures(8, seed=2), _pictures(4, seed=3))
 
 
 def _bert_base() -> PeerRow:
@@ -162,7 +245,12 @@ def _given(name: str, folder: Path) -> PeerRow:
 MADE: dict[str, Callable[[], PeerRow]] = {
     "mobilenet_v2": lambda: _torchvision("mobilenet_v2"),
     "resnet50": lambda: _torchvision("resnet50"),
+    "vit_small": lambda: replace(_timm("vit_small_patch16_224"), name="vit_small"),
+    "convnext_tiny": lambda: _timm("convnext_tiny"),
     "bert_base": _bert_base,
+    "wav2vec2_base": _wav2vec2,
+    "conformer": _conformer,
+    "unet": _unet,
     "decoder_step": _decoder,
 }
 """Rows with random weights."""

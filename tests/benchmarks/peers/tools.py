@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec.structs import replace
+from torch.utils import _pytree as pytree
 
-from tests.benchmarks.peers.opening import Left, write_module
+from tests.benchmarks.peers.opening import Left, openvino_run, write_module
 from tests.benchmarks.peers.row import Inputs, PeerRow
 
 
@@ -52,13 +54,58 @@ def openvino_float(row: PeerRow, folder: Path) -> Left:
     return _saved_openvino(openvino.convert_model(row.module, example_input=largest(row)), folder)
 
 
-def nncf_weights(row: PeerRow, folder: Path, *, mode: str) -> Left:
-    """``nncf.compress_weights`` over ``ov.convert_model``, as NNCF's page on weight compression shows it."""
+def openvino_bf16(row: PeerRow, folder: Path) -> Left:
+    """``ov.convert_model``, opened with the hint for bfloat16 where the processor has it."""
+    return replace(openvino_float(row, folder), kind="bare openvino bf16")
+
+
+def nncf_accuracy(row: PeerRow, folder: Path) -> Left:
+    """``nncf.quantize_with_accuracy_control`` with a drop of at most 1 %, for a row that has a metric.
+
+    Raises: ValueError if the row has none.
+    """
+    import nncf
+    import openvino
+
+    if row.score is None:
+        raise ValueError("accuracy control needs a metric, and this row has none")
+    model = openvino.convert_model(row.module, example_input=largest(row))
+    feed = nncf.Dataset(list(row.calibration), lambda call: tuple(value.numpy() for value in call))
+    score = row.score
+
+    def validate(compiled: Any, _data: Any) -> float:
+        return float(score(lambda *tensors: _nested(row, openvino_run(compiled)(*tensors))))
+
+    kind = {"model_type": nncf.ModelType.TRANSFORMER} if row.is_transformer else {}
+    found = nncf.quantize_with_accuracy_control(
+        model, feed, feed, validate, max_drop=0.01, drop_type=nncf.DropType.RELATIVE,
+        subset_size=len(row.calibration), **kind,
+    )  # fmt: skip
+    return _saved_openvino(found, folder)
+
+
+def _nested(row: PeerRow, outputs: Sequence[torch.Tensor]) -> Any:
+    """Flat outputs in the nesting that the module gives."""
+    with torch.no_grad():
+        _, nesting = pytree.tree_flatten(row.module(*row.held_out[0]))
+    return pytree.tree_unflatten(list(outputs), nesting)
+
+
+def nncf_weights(
+    row: PeerRow, folder: Path, *, mode: str, group_size: int | None = None, is_estimated: bool = False
+) -> Left:
+    """``nncf.compress_weights`` over ``ov.convert_model``, as NNCF's page on weight compression shows it.
+
+    ``is_estimated``: with scale estimation on the calibration data.
+    """
     import nncf
     import openvino
 
     model = openvino.convert_model(row.module, example_input=largest(row))
-    return _saved_openvino(nncf.compress_weights(model, mode=nncf.CompressWeightsMode[mode]), folder)
+    feed = nncf.Dataset(list(row.calibration), lambda call: tuple(value.numpy() for value in call))
+    more = {"dataset": feed, "scale_estimation": True} if is_estimated else {}
+    found = nncf.compress_weights(model, mode=nncf.CompressWeightsMode[mode], group_size=group_size, **more)
+    return _saved_openvino(found, folder)
 
 
 def _saved_openvino(model: Any, folder: Path) -> Left:
@@ -134,6 +181,16 @@ def onnxruntime_nbits(row: PeerRow, folder: Path) -> Left:
     return Left(kind="bare onnxruntime", path=str(path))
 
 
+def onnxruntime_fused(row: PeerRow, folder: Path) -> Left:
+    """``onnxruntime.transformers.optimizer``, the tool for transformers that its page recommends, at fp32."""
+    from onnxruntime.transformers import optimizer
+
+    plain, _ = _exported(row, folder)
+    path = folder / "fused.onnx"
+    optimizer.optimize_model(str(plain), model_type="bert", opt_level=1).save_model_to_file(str(path))
+    return Left(kind="bare onnxruntime", path=str(path))
+
+
 # --- torchao ---
 
 
@@ -166,13 +223,18 @@ PEERS: dict[str, Build] = {
     "ONNX Runtime static int8": onnxruntime_static,
     "ONNX Runtime dynamic int8": onnxruntime_dynamic,
     "ONNX Runtime int4 weights": onnxruntime_nbits,
+    "NNCF + OpenVINO with accuracy control": nncf_accuracy,
     "OpenVINO float": openvino_float,
+    "OpenVINO bf16": openvino_bf16,
+    "ONNX Runtime fused": onnxruntime_fused,
     "ONNX Runtime float": onnxruntime_float,
     "torchao PT2E int8": torchao_pt2e,
     "torchao dynamic int8": torchao_dynamic,
     "torchao int8 weights": torchao_weights,
 }
 """Every peer; which ones a row is tried with follows from its kind."""
+FLOATS = ("OpenVINO float", "OpenVINO bf16", "ONNX Runtime float")
+"""What every row is tried with: a peer that compresses nothing may be the fastest at a high fidelity."""
 FOR_NETWORKS = ("NNCF + OpenVINO int8", "ONNX Runtime static int8", "torchao PT2E int8")
 FOR_TRANSFORMERS = (
     "NNCF + OpenVINO int8",
@@ -193,5 +255,7 @@ FOR_DECODERS = (
 def peers_of(row: PeerRow) -> Sequence[str]:
     """Names of the peers that their own pages recommend for a model of this kind."""
     if row.name == "decoder_step":
-        return FOR_DECODERS
-    return FOR_TRANSFORMERS if row.is_transformer else FOR_NETWORKS
+        return (*FOR_DECODERS, *FLOATS)
+    names = (*FOR_TRANSFORMERS, "ONNX Runtime fused") if row.is_transformer else FOR_NETWORKS
+    controlled = ("NNCF + OpenVINO with accuracy control",) if row.score is not None else ()
+    return (*names, *controlled, *FLOATS)
