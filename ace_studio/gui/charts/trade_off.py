@@ -47,6 +47,8 @@ class TradeOff(PlotView):
         self.lines: dict[str, pg.InfiniteLine] = {}
         self.steps: list[tuple[float, float]] = []
         """The points of the plans that the search tried."""
+        self.predicted: list[tuple[float, float]] = []
+        """The points of mixtures that the search predicts to be on the front and has not built."""
         self._spots: list[tuple[pg.ScatterPlotItem, Point]] = []
         self.show_plot(tr("Trade-off"), tools)
 
@@ -76,9 +78,11 @@ class TradeOff(PlotView):
         plot.setLabel("left", loss.title, color=self.colours.text_dim)
         self._draw_front(plot, placed, loss)
         self._draw_steps(plot, document, cost, loss)
+        self._draw_predicted(plot, document, cost, loss)
         names = self._draw_points(plot, placed, document)
         lines = self._draw_lines(plot, document, cost, loss)
-        xs, ys = [x for x, _ in self.steps], [y for _, y in self.steps]
+        marked = [*self.steps, *self.predicted]
+        xs, ys = [x for x, _ in marked], [y for _, y in marked]
         for side, places in (("x", xs), ("y", ys)):
             places.extend([lines[side]] if side in lines else ())
         self.chart.keep_names(names, include=(xs, ys))
@@ -104,6 +108,30 @@ class TradeOff(PlotView):
                 cross.setToolTip(_step_words(at, step))
                 plot.addItem(cross)
                 self.steps.append((x, y))
+
+    def _draw_predicted(self, plot: pg.PlotItem, document: Document, cost: AxisRow, loss: AxisRow) -> None:
+        """What the search knows of the front without having built it, as small hollow circles."""
+        self.predicted = []
+        for point in document.result.front if document.result else ():
+            step = SearchStep(
+                target=point.target,
+                low=point.low,
+                high=point.high,
+                kept_high=point.kept_high,
+                of=point.of,
+                sqnr_db=point.predicted_db,
+                size_bytes=point.predicted_bytes,
+                latency_ratio=point.predicted_ratio,
+            )
+            x, y = cost.of_step(step, document), loss.of_step(step, document)
+            if not point.built and x is not None and y is not None:
+                circle = pg.ScatterPlotItem(
+                    [x], [y], size=8, symbol="o", pen=pg.mkPen(self.colours.text_dim), brush=None, data=[None]
+                )
+                kept = _kept_words(step)
+                circle.setToolTip(tr("predicted, not built: {target}, {kept}", target=point.target, kept=kept))
+                plot.addItem(circle)
+                self.predicted.append((x, y))
 
     def _draw_points(
         self, plot: pg.PlotItem, placed: list[tuple[Point, float, float]], document: Document
@@ -211,12 +239,14 @@ def _placed(document: Document, cost: AxisRow, loss: AxisRow) -> list[tuple[Poin
     return found if any(point.run is not None for point, _, _ in found) else []
 
 
+def _kept_words(step: SearchStep) -> str:
+    if step.kept_high:
+        return tr("{kept_high} of {total} ops at {high}", kept_high=step.kept_high, total=step.of, high=step.high)
+    return tr("all {total} ops at {low}", total=step.of, low=step.low)
+
+
 def _step_words(at: int, step: SearchStep) -> str:
-    kept = (
-        tr("{kept_high} of {total} ops at {high}", kept_high=step.kept_high, total=step.of, high=step.high)
-        if step.kept_high
-        else tr("all {total} ops at {low}", total=step.of, low=step.low)
-    )
+    kept = _kept_words(step)
     verdict = tr("meets the goal") if step.meets else "; ".join((tr("misses the goal"), *step.misses))
     return tr(
         "step {number} of the search, {target}: {kept}\n{verdict}",

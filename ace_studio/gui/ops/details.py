@@ -21,7 +21,7 @@ from ace_studio.gui.words.formatting import (
     shape_text,
 )
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.results import OpReport
+from ace_studio.records.results import OpReport, Region
 from ace_studio.records.values import Statistics, TensorValues
 from ace_studio.session.document import Document
 
@@ -57,7 +57,8 @@ def details_of(document: Document) -> tuple[Group, ...]:
     facts = op_facts(document)
     if not rows:
         return ()
-    made = [*(_of_op(graph, facts, rows[0]) if len(rows) == 1 else _of_ops(graph, facts, rows))]
+    one = _of_op(graph, facts, rows[0], region=_region(document, facts, graph.op_id[rows[0]]))
+    made = [*(one if len(rows) == 1 else _of_ops(graph, facts, rows))]
     values = document.values
     if values is not None and document.selection.op_ids == (values.op_id,):
         of = tr(
@@ -112,7 +113,35 @@ def as_text(groups: Iterable[Group]) -> str:
     )
 
 
-def _of_op(graph: GraphTable, facts: OpFacts, row: int) -> Iterator[tuple[str, list[Detail]]]:
+def _region(document: Document, facts: OpFacts, op_id: str) -> Region | None:
+    """What a search chose from for the op, on the target of the selected run."""
+    regions = document.result.regions if document.result is not None and facts.run is not None else ()
+    return next((one for one in regions if facts.run and one.target == facts.run.target and op_id in one.ops), None)
+
+
+def _choices(region: Region, op_id: str, planned: str) -> list[Detail]:
+    """A line per precision: what it takes, gives and costs, and which was taken."""
+    exact = region.choices[-1]
+    lines = []
+    for one in region.choices:
+        saved = exact.latency_share - one.latency_share
+        words = [
+            tr("{time} of the original's latency", time=percent_text(one.latency_share)),
+            *([tr("saves {time}", time=percent_text(saved))] if one is not exact else []),
+            tr("alone {fidelity}", fidelity=decibel_text(one.sqnr_db)) if one.sqnr_db is not None else tr("exact"),
+            *([bytes_text(one.size_bytes)] if one.size_bytes else []),
+            *([tr("taken")] if one.precision == planned else []),
+        ]
+        lines.append(Detail(one.precision, ", ".join(words)))
+    if not region.pays:
+        lines.append(Detail("", tr("no lower precision is worthwhile here, with what conversions cost")))
+    others = [other for other in region.ops if other != op_id]
+    named = [Detail(tr("decides with"), other, other) for other in others[:_LISTED]]
+    more = len(others) - _LISTED
+    return [*lines, *named, *([Detail("", tr("and {more} more", more=more))] if more > 0 else [])]
+
+
+def _of_op(graph: GraphTable, facts: OpFacts, row: int, *, region: Region | None) -> Iterator[tuple[str, list[Detail]]]:
     op_id = graph.op_id[row]
     types = dict(zip(graph.module_paths, graph.module_types, strict=True))
     kind = types.get(graph.module[row], "" if graph.module[row] else graph.name)
@@ -143,6 +172,8 @@ def _of_op(graph: GraphTable, facts: OpFacts, row: int) -> Iterator[tuple[str, l
             Detail(tr("not supported by"), facts.support.get(op_id, "")),
         ],
     )
+    if region is not None:
+        yield tr("Choices of the search"), _choices(region, op_id, report.planned if report else "")
     yield tr("Cost"), _costs(graph, [row])
     yield tr("Selected run"), _measured(facts, op_id, report)
 

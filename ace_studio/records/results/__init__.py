@@ -38,7 +38,7 @@ from ace_studio.records.results.runs import (
     RunStatus,
     TargetRun,
 )
-from ace_studio.records.results.search import SearchStep
+from ace_studio.records.results.search import FrontPoint, Region, RegionChoice, SearchStep
 from ace_studio.records.safe_file import decode_plain
 
 RESULT_FORMAT = 1
@@ -78,6 +78,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     sensitivity: tuple[OpSensitivity, ...] = ()
     search: tuple[SearchStep, ...] = ()
     """Every plan that the search for the goal evaluated; empty if nothing was searched for."""
+    front: tuple[FrontPoint, ...] = ()
+    """The mixtures between the fastest (or smallest) and the most exact, target by target, as predicted at the end."""
+    regions: tuple[Region, ...] = ()
+    """What the search chose from, for each group of ops of each target that it mixed precisions on."""
     pareto: tuple[ParetoPoint, ...] = ()
     pruning: PruningReport | None = None
     finetune: FinetuneReport | None = None

@@ -46,3 +46,44 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an earlier job had evaluated it, one that differs in its goal at most."""
     run: int | None = None
     """Index into `Result.runs`, if it was built in this run."""
+
+
+class RegionChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What one precision gives and costs in a region."""
+
+    precision: str
+    latency_share: float
+    """Time of its ops as a share of the baseline's latency, by the runtime's own counters."""
+    sqnr_db: float | None = None
+    """Fidelity of the outputs if only this region has it; None if it is exact."""
+    size_bytes: int = 0
+    """Of its weights as stored."""
+
+
+class Region(msgspec.Struct, frozen=True, kw_only=True):
+    """Ops of one target that take the same precision, because they read one value or run in one kernel."""
+
+    target: str
+    ops: tuple[str, ...]
+    choices: tuple[RegionChoice, ...]
+    """The most exact one last."""
+    pays: bool = True
+    """Whether a lower precision is worthwhile, with the conversions around it; known where speed was wanted."""
+
+
+class FrontPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A mixture of precisions that none is predicted to beat, from the times and noises that the builds showed."""
+
+    target: str
+    low: str
+    """Precision of most ops, as in a `SearchStep`; so are the next three."""
+    high: str = ""
+    kept_high: int = 0
+    of: int = 0
+    predicted_db: float | None = None
+    """None where nothing is rounded."""
+    predicted_ratio: float | None = None
+    """Latency as a fraction of the baseline's."""
+    predicted_bytes: int | None = None
+    built: bool = False
+    """Whether this very mixture was built; else all that is known of it is predicted."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 
 from ace_studio.records.recipes.recipe import Goal
-from ace_studio.records.results import SearchStep
+from ace_studio.records.results import FrontPoint, SearchStep
 from ace_studio.records.results.on_devices import with_figures
 from tests.gui.charting import open_chart, place_of
 from tests.gui.run_results import TABLE, latency, result_of, show_result, three_runs
@@ -79,6 +79,21 @@ def test_the_plans_that_a_search_tried_are_crosses_without_a_name(desk, charts):
     view = open_chart(desk, charts, "trade-off")
     assert view.steps == [(pytest.approx(2.5), pytest.approx(1.5))]
     assert len(view._spots) == 4
+
+
+def test_what_the_search_predicts_and_has_not_built_is_a_hollow_circle(desk, charts):
+    point = FrontPoint(target="onnxruntime", low="int8-static", high="fp32", kept_high=2, of=9, predicted_db=31.0,
+                       predicted_ratio=0.2, predicted_bytes=4_000_000)  # fmt: skip
+    show_result(desk, TABLE, result_of(TABLE, front=(point, replace(point, built=True, predicted_db=25.0))))
+    view = open_chart(desk, charts, "trade-off")
+    assert view.predicted == []  # nothing is predicted of the accuracy
+    view.loss.setCurrentIndex(1)
+    view.loss.activated.emit(1)
+    desk.settle()
+    assert view.predicted == [(pytest.approx(2.0), 31.0)]
+    (circle,) = (one for one in view.chart.plot.listDataItems() if "not built" in one.toolTip())
+    assert circle.opts["brush"].style() is Qt.BrushStyle.NoBrush
+    assert circle.toolTip() == "predicted, not built: onnxruntime, 2 of 9 ops at fp32"
 
 
 def test_a_line_is_set_by_the_keyboard_too_and_begins_at_the_chosen_run(desk, charts):

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 from ace_studio.gui.ops.details import as_text, details_of
 from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.results import Region, RegionChoice
 from ace_studio.session.document import Document, Selection
 from tests.gui.graph_tables import layered_table
-from tests.gui.run_results import TABLE
+from tests.gui.run_results import TABLE, result_of, three_runs
 
 
 def of(*op_ids, graph=None):
@@ -43,6 +44,27 @@ def test_a_block_is_summed_and_its_border_is_named():
     assert [name for name, _ in found["Inputs from outside"]] == ["add_0"]
     assert [value.split()[0] for _, value in found["Read by others"]] == ["add_1"]
     assert dict(found["Operators"]) == {"linear": "1", "gelu": "1"}
+
+
+def test_what_a_search_chose_from_is_a_line_per_precision_with_what_was_taken():
+    run = three_runs(TABLE)[0]
+    choices = (
+        RegionChoice(precision="int8-static", latency_share=0.1, sqnr_db=31.5, size_bytes=16),
+        RegionChoice(precision="fp32", latency_share=0.25, size_bytes=64),
+    )
+    region = Region(target=run.target, ops=("linear_0", "linear_1"), choices=choices)
+    other = replace(region, target="eager", pays=False)
+    result = result_of(TABLE, runs=(run,), regions=(other, region), chosen=0)
+    document = Document(graph=TABLE, selection=Selection(op_ids=("linear_0",)), result=result, runs=result.runs)
+    (lines,) = (group.lines for group in details_of(document) if group.title == "Choices of the search")
+    assert [(line.name, line.value) for line in lines] == [
+        ("int8-static", "10.00 % of the original's latency, saves 15.00 %, alone 31.5 dB, 16 B, taken"),
+        ("fp32", "25.00 % of the original's latency, exact, 64 B"),
+        ("decides with", "linear_1"),
+    ]
+    idle = replace(document, result=replace(result, regions=(replace(region, pays=False),)))
+    (lines,) = (group.lines for group in details_of(idle) if group.title == "Choices of the search")
+    assert "no lower precision is worthwhile here" in lines[2].value
 
 
 def test_nothing_selected_is_nothing_and_text_has_a_line_per_detail():

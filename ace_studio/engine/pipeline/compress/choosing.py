@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from ace_studio.engine.pipeline.compress.candidates import (
     prefer_exact,
     slower_words,
 )
-from ace_studio.engine.pipeline.compress.job import CompressionJob, Unpaid
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
@@ -27,7 +28,7 @@ from ace_studio.records.goals import is_clearly_faster, misses, run_figures
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
-from ace_studio.records.results import Result, ResultStatus, RunStatus, TargetRun
+from ace_studio.records.results import Region, Result, ResultStatus, RunStatus, TargetRun
 
 
 @dataclass
@@ -68,6 +69,8 @@ def unfinished(job: CompressionJob) -> Result:
         sensitivity=sensing.in_db(),
         improvements=job.improvements.reports,
         search=tuple(job.state.search),
+        front=tuple(job.state.front),
+        regions=tuple(itertools.chain.from_iterable(job.state.regions.values())),
         pareto=pareto_points(runs, job.state.baseline),
         ceilings=job.state.ceilings,
         worst=job.state.worst,
@@ -114,23 +117,24 @@ def _say_what_does_not_pay(job: CompressionJob, chosen: int | None) -> None:
     for one in [*first, *candidates]:
         if one.run.status is not RunStatus.OK or one.run.target in told:
             continue
-        if words := _unpaid_words(job.state.unpaid.get(one.run.target), one) or _float_words(job, one.run):
+        if words := _unpaid_words(job.state.regions.get(one.run.target, ()), one) or _float_words(job, one.run):
             told.add(one.run.target)
             job.reporter.warn("does-not-pay", f"{one.target.label}: {words}", where=one.run.target)
 
 
-def _unpaid_words(unpaid: Unpaid | None, candidate: Candidate) -> str:
+def _unpaid_words(regions: Sequence[Region], candidate: Candidate) -> str:
     """``int8-static does not pay here: 3 of 41 regions, kept at fp32``."""
-    if unpaid is None or not unpaid.regions:
+    unpaid = [one for one in regions if not one.pays]
+    if not unpaid:
         return ""
-    lows = " or ".join(unpaid.lows)
-    count = len(unpaid.regions)
-    high = [ops for ops in unpaid.regions if candidate.plan.assigned.get(ops[0]) not in unpaid.lows]
-    kept = {str(candidate.plan.assigned.get(ops[0], Precision.FP32)) for ops in high}
-    words = f"{lows} does not pay here: {count} of {unpaid.of} regions"
-    if len(high) == count:
-        return f"{words}, kept at {' or '.join(sorted(kept))}"
-    return f"{words}, {len(high)} of them kept at fp32: keeping all of them did not make the whole faster"
+    lows = " or ".join(dict.fromkeys(choice.precision for one in unpaid for choice in one.choices[:-1]))
+    exact = [one.choices[-1].precision for one in unpaid]
+    planned = [str(candidate.plan.assigned.get(one.ops[0], Precision.FP32)) for one in unpaid]
+    kept = [own for own, high in zip(planned, exact, strict=True) if own == high]
+    words = f"{lows} does not pay here: {len(unpaid)} of {len(regions)} regions"
+    if len(kept) == len(unpaid):
+        return f"{words}, kept at {' or '.join(dict.fromkeys(kept))}"
+    return f"{words}, {len(kept)} of them kept at {exact[0]}: keeping all gained nothing that shows"
 
 
 def _float_words(job: CompressionJob, run: TargetRun) -> str:

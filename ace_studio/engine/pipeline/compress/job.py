@@ -24,21 +24,8 @@ from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetAtWork, TargetFinished
-from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import Baseline, CaptureReport, Ceilings, SearchStep, WorstSample
-
-
-@dataclass(frozen=True)
-class Unpaid:
-    """Where low precisions are not worthwhile on a target, by the times that its runtime told."""
-
-    lows: tuple[Precision, ...]
-    """What was tried."""
-    regions: tuple[tuple[str, ...], ...]
-    """The ops of each region where none of them pays; the ops of a region take the same precision."""
-    of: int
-    """How many regions there are."""
+from ace_studio.records.results import Baseline, CaptureReport, Ceilings, FrontPoint, Region, SearchStep, WorstSample
 
 
 @dataclass
@@ -61,8 +48,10 @@ class JobState:
     """What the search for the goal evaluated, in order."""
     search_notes: dict[str, list[str]] = field(default_factory=dict)
     """Why the search stopped where it did: reason -> the variants or targets that it holds for."""
-    unpaid: dict[str, Unpaid] = field(default_factory=dict)
-    """Target -> where low precisions do not pay; known where a search mixed them for speed."""
+    regions: dict[str, tuple[Region, ...]] = field(default_factory=dict)
+    """Target -> what a search chose from there."""
+    front: list[FrontPoint] = field(default_factory=list)
+    """The mixtures that it predicts to be the best, target by target."""
     ceilings: Ceilings | None = None
     worst: tuple[WorstSample, ...] = ()
 

@@ -8,12 +8,11 @@ import msgspec
 
 from ace_studio.engine.pipeline.compress import choosing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
-from ace_studio.engine.pipeline.compress.job import Unpaid
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, Objective, Recipe
-from ace_studio.records.results import Baseline, Latency, RunStatus, SearchStep, TargetRun
+from ace_studio.records.results import Baseline, Latency, Region, RegionChoice, RunStatus, SearchStep, TargetRun
 
 
 def candidate(target, code=None, *, status=RunStatus.OK, why="", **run):
@@ -64,14 +63,14 @@ def test_a_missed_goal_names_the_best_its_misses_and_what_the_search_tried():
 
 
 def slow_job(goal):
-    def run(precision, speedup, over_float=None):
+    def run(precision, speedup, over_float=None, *, sqnr_db=40.0):
         return TargetRun(
-            target="openvino", status=RunStatus.OK, precision=precision, verified=True, size_bytes=1, sqnr_db=40.0,
+            target="openvino", status=RunStatus.OK, precision=precision, verified=True, size_bytes=1, sqnr_db=sqnr_db,
             latency_ms=Latency(p10=1.0, p50=1.0, p90=1.0, n=1), speedup=speedup, speedup_high=speedup,
             float_speedup=over_float, float_speedup_high=over_float,
         )  # fmt: skip
 
-    runs = (run("int8-static", 0.9, 0.75), run("fp32", 1.2))
+    runs = (run("int8-static", 0.9, 0.75), run("fp32", 1.2, sqnr_db=120.0))
     job = SimpleNamespace(
         state=SimpleNamespace(baseline=Baseline()), recipe=Recipe(goal=goal), reporter=Reporter(),
         loaded=SimpleNamespace(frontend="torch"),
@@ -109,14 +108,14 @@ def test_where_size_is_wanted_a_slower_run_is_chosen_and_the_result_says_that_it
     assert "slower than the original (0.90x) and fp32 there (0.75x)" in warning.what
 
 
-def told_of(runs, *, assigned, unpaid=None, plan=None):
+def told_of(runs, *, assigned, regions=(), plan=None):
     """What is said of candidates of one target that was searched, or given a plan."""
     found = [
         Candidate(SimpleNamespace(label="OpenVINO"), SimpleNamespace(assigned=its), run)
         for run, its in zip(runs, assigned, strict=True)
     ]
     job = SimpleNamespace(
-        state=SimpleNamespace(candidates=found, unpaid={"openvino": unpaid} if unpaid else {}),
+        state=SimpleNamespace(candidates=found, regions={"openvino": regions}),
         recipe=Recipe(plan=plan or Plan(from_goal=True)), reporter=Reporter(),
     )  # fmt: skip
     choosing._say_what_does_not_pay(job, 0)
@@ -125,14 +124,17 @@ def told_of(runs, *, assigned, unpaid=None, plan=None):
 
 def test_the_result_counts_the_regions_where_a_low_precision_does_not_pay():
     low, exact = Precision.INT8_STATIC, Precision.FP32
-    unpaid = Unpaid(lows=(low,), regions=(("a", "b"), ("c",)), of=9)
+    choices = tuple(RegionChoice(precision=str(one), latency_share=0.1) for one in (low, exact))
+    regions = [
+        Region(target="openvino", ops=ops, choices=choices, pays=ops == ("d",)) for ops in (("a", "b"), ("c",), ("d",))
+    ]
     runs = slow_job(Goal())[1][:1]
-    mixed = told_of(runs, assigned=[{"a": exact, "b": exact, "c": exact, "d": low}], unpaid=unpaid)
-    words = "OpenVINO: int8-static does not pay here: 2 of 9 regions"
+    mixed = told_of(runs, assigned=[{"a": exact, "b": exact, "c": exact, "d": low}], regions=regions)
+    words = "OpenVINO: int8-static does not pay here: 2 of 3 regions"
     assert mixed == [("does-not-pay", "openvino", f"{words}, kept at fp32")]
-    ((_, _, said),) = told_of(runs, assigned=[{"a": exact, "c": low}], unpaid=unpaid)
-    assert said == f"{words}, 1 of them kept at fp32: keeping all of them did not make the whole faster"
-    assert told_of(runs, assigned=[{}], unpaid=Unpaid(lows=(low,), regions=(), of=9)) == []
+    ((_, _, said),) = told_of(runs, assigned=[{"a": exact, "c": low}], regions=regions)
+    assert said == f"{words}, 1 of them kept at fp32: keeping all gained nothing that shows"
+    assert told_of(runs, assigned=[{}], regions=regions[2:]) == []
 
 
 def test_a_plan_of_the_users_that_is_no_faster_than_the_same_runtime_in_float_is_told():

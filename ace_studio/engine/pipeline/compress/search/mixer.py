@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ace_studio.engine.pipeline.compress.job import CompressionJob, Unpaid
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.profiling import find_ceilings
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
-from ace_studio.engine.pipeline.compress.search.mixing import Evaluation, find_mixtures
+from ace_studio.engine.pipeline.compress.search.mixing import Evaluation, Lesson, find_mixtures, front_of
 from ace_studio.engine.pipeline.compress.search.mixture import Choice, DecisionGroup, Least, Limits, Mixture, Solution
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild, make_mixture
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant, goal_words
@@ -18,7 +18,7 @@ from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.records.goals import is_affordable, step_figures
 from ace_studio.records.recipes.plan import PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
-from ace_studio.records.results import RunStatus, SearchStep
+from ace_studio.records.results import FrontPoint, Region, RegionChoice, RunStatus, SearchStep
 
 QUICK_S = 10.0
 """A build that took longer, with its check and its metric, is made only for speed."""
@@ -58,8 +58,8 @@ def make_mixer(
         baseline_ms=max((ms for _, (_, ms) in found), default=0.0),
     )
     unpaid = mixture.unpaid() if job.recipe.goal.optimize is Objective.LATENCY else ()
-    if unpaid:
-        job.state.unpaid.setdefault(variants[0].target.name, _unpaid_regions(mixture, unpaid, lows))
+    target = variants[0].target.name
+    job.state.regions.setdefault(target, tuple(_regions(target, mixture, unpaid)))
     return Mixer(evaluator, mixture, variants, builds, goal=job.recipe.goal, methods=methods, unpaid=unpaid)
 
 
@@ -85,10 +85,15 @@ class Mixer:
         self._goal = goal
         self._methods = methods
 
-    def search(self, least: Least, *, is_accurate: Callable[[SearchStep], bool], min_db: float | None) -> None:
-        """Evaluate what promises to meet the goal better than the builds with one precision."""
+    def search(
+        self, least: Least, *, is_accurate: Callable[[SearchStep], bool], min_db: float | None
+    ) -> list[FrontPoint]:
+        """Evaluate what promises to meet the goal better than the builds with one precision.
+
+        Returns the whole front, by what the builds taught.
+        """
         if not self._mixture.groups:
-            return
+            return []
         goal = self._goal
         limits = Limits(time=goal.max_latency_ratio, bytes=None if goal.max_size_mb is None else goal.max_size_mb * 1e6)
 
@@ -111,7 +116,25 @@ class Mixer:
         steps = {one.precision: self._evaluator.step_of(self._variant(one.precision)) for one in self._builds}
         known = {self._mixture.uniform(one): judged(step) for one, step in steps.items() if step is not None}
         is_quick = all(step.seconds <= QUICK_S for step in steps.values() if step is not None)
-        find_mixtures(self._mixture, known, evaluate, least=least, limits=limits, min_db=min_db, is_quick=is_quick)
+        lesson = find_mixtures(
+            self._mixture, known, evaluate, least=least, limits=limits, min_db=min_db, is_quick=is_quick
+        )
+        wanted = Least.BYTES if least is Least.BYTES else Least.TIME
+        return [self._point(solution, lesson) for solution in front_of(lesson.mixture, wanted)]
+
+    def _point(self, solution: Solution, lesson: Lesson) -> FrontPoint:
+        base, rules, of = self._ruled(solution)
+        return FrontPoint(
+            target=self._variants[base].target.name,
+            low=self._variants[base].plan.label,
+            high=_by_count(rules),
+            kept_high=len(rules),
+            of=of,
+            predicted_db=round(decibels(1.0, solution.noise) + lesson.offset_db, 2) if solution.noise > 0.0 else None,
+            predicted_ratio=round(solution.time * lesson.time, 4),
+            predicted_bytes=round(solution.bytes * lesson.bytes),
+            built=solution.chosen in lesson.built,
+        )
 
     def _variant(self, precision: Precision) -> SearchVariant:
         own = self._variants.get(precision)
@@ -120,6 +143,23 @@ class Mixer:
 
     def _build(self, solution: Solution) -> SearchStep | None:
         """Evaluate a mixture as a plan: the precision of most arithmetic is its default, the others have rules."""
+        base, rules, of = self._ruled(solution)
+        step = SearchStep(
+            target="",
+            low="",
+            high=_by_count(rules),
+            kept_high=len(rules),
+            of=of,
+            rules=rules,
+            predicted_db=round(decibels(1.0, solution.noise), 2),
+            predicted_ratio=round(solution.time, 4),
+        )
+        own = self._variants[base]
+        variant = SearchVariant(own.target, own.plan, methods=self._methods)
+        return self._evaluator.mixture(variant, step, self._reasons(solution))
+
+    def _ruled(self, solution: Solution) -> tuple[Precision, tuple[PlanRule, ...], int]:
+        """The variant that a mixture is, the rules for its other ops, and how many ops have a choice."""
         assigned = self._mixture.assigned(solution.chosen)
         counts = Counter(one for one in assigned.values() if one in self._variants)
         base = counts.most_common(1)[0][0] if counts else next(iter(self._variants))
@@ -128,20 +168,7 @@ class Mixer:
             for op_id, precision in assigned.items()
             if precision is not base
         )
-        others = Counter(rule.precision for rule in rules)
-        step = SearchStep(
-            target="",
-            low="",
-            high=", ".join(str(one) for one, _ in others.most_common()),
-            kept_high=len(rules),
-            of=len(assigned),
-            rules=rules,
-            predicted_db=round(decibels(1.0, solution.noise), 2),
-            predicted_ratio=round(solution.time, 4),
-        )
-        own = self._variants[base]
-        variant = SearchVariant(own.target, own.plan, methods=self._methods)
-        return self._evaluator.mixture(variant, step, self._reasons(solution))
+        return base, rules, len(assigned)
 
     def _reasons(self, solution: Solution) -> Mapping[str, str]:
         """Op id -> why it has its precision, for every op that had a choice."""
@@ -153,14 +180,28 @@ class Mixer:
         }
 
 
-def _unpaid_regions(mixture: Mixture, unpaid: Sequence[int], lows: Collection[Precision]) -> Unpaid:
-    """What is told of the groups where no low precision pays; ``unpaid`` are their indices."""
-    with_low = [any(one.precision in lows for one in group.choices) for group in mixture.groups]
-    return Unpaid(
-        lows=tuple(sorted(lows)),
-        regions=tuple(mixture.groups[at].op_ids for at in unpaid if with_low[at]),
-        of=sum(with_low),
-    )
+def _by_count(rules: Iterable[PlanRule]) -> str:
+    """The precisions of rules, the most frequent first."""
+    return ", ".join(str(one) for one, _ in Counter(rule.precision for rule in rules).most_common())
+
+
+def _regions(target: str, mixture: Mixture, unpaid: Sequence[int]) -> Iterable[Region]:
+    """The groups that have a choice, as they are told; ``unpaid`` are the indices of those where nothing low pays."""
+    idle = set(unpaid)
+    for at, group in enumerate(mixture.groups):
+        if len(group.choices) > 1:
+            exact = group.choices[group.exact]
+            choices = (*(one for one in group.choices if one is not exact), exact)
+            told = tuple(
+                RegionChoice(
+                    precision=str(one.precision),
+                    latency_share=round(one.time, 6),
+                    sqnr_db=round(noise_db(one.noise), 2) if one.noise > 0.0 else None,
+                    size_bytes=round(one.bytes),
+                )
+                for one in choices
+            )
+            yield Region(target=target, ops=group.op_ids, choices=told, pays=at not in idle)
 
 
 def _why(group: DecisionGroup, own: Choice, *, goal: Goal, pays: bool) -> str:

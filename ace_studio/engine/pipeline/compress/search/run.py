@@ -118,7 +118,7 @@ class GoalSearch:
             if mixer is None:
                 continue
             before = self._best_so_far()
-            mixer.search(least, is_accurate=self._is_accurate, min_db=self._min_db)
+            self._job.state.front += mixer.search(least, is_accurate=self._is_accurate, min_db=self._min_db)
             if least is not Least.NOISE and before is None and self._best_so_far() is None:
                 self._note(family[0][0].name, "no mixture of precisions that was tried is accurate enough")
 

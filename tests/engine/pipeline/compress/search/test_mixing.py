@@ -6,7 +6,13 @@ import random
 
 import pytest
 
-from ace_studio.engine.pipeline.compress.search.mixing import MOST_EVALUATIONS, Evaluation, find_mixtures
+from ace_studio.engine.pipeline.compress.search.mixing import (
+    FRONT_POINTS,
+    MOST_EVALUATIONS,
+    Evaluation,
+    find_mixtures,
+    front_of,
+)
 from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, DecisionGroup, Least, Limits, Mixture
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.records.recipes.plan import Precision
@@ -134,3 +140,27 @@ def test_what_does_not_pay_is_left_out_once_where_a_build_is_quick(is_quick):
     find_mixtures(model.mixture, model.known, model, least=Least.TIME, limits=Limits(), is_quick=is_quick)
     kept = [{op for op, one in model.mixture.assigned(built.chosen).items() if one is HIGH} for built in model.built]
     assert kept == ([{"idle0", "idle1", "idle2"}] if is_quick else [])
+
+
+@pytest.mark.parametrize("least", [Least.TIME, Least.BYTES])
+def test_the_front_goes_from_the_least_to_nearly_exact_and_no_point_beats_another(least):
+    mixture = _mixture()
+    points = front_of(mixture, least)
+    assert len(points) == FRONT_POINTS
+    assert points[0].chosen == mixture.uniform(LOW)
+    figures = [(one.figure(least), one.noise) for one in points]
+    assert figures == sorted(figures)
+    assert [noise for _, noise in figures] == sorted((noise for _, noise in figures), reverse=True)
+    assert decibels(1.0, points[-1].noise) > decibels(1.0, points[0].noise) + 40.0
+
+
+def test_a_front_of_what_is_fastest_exact_is_one_point():
+    slow = DecisionGroup(("slow",), (Choice(LOW, 1e-9, 0.3), Choice(HIGH, 0.0, 0.1)))
+    assert [one.chosen for one in front_of(Mixture((slow,)), Least.TIME)] == [(1,)]
+
+
+def test_what_was_built_and_learned_is_told():
+    model = Model(_mixture(), needed_db=30.0, extra_db=-4.0)
+    lesson = find_mixtures(model.mixture, model.known, model, least=Least.TIME, limits=Limits(), min_db=30.0)
+    assert lesson.offset_db == pytest.approx(-4.0)
+    assert {one.chosen for one in model.built} < lesson.built

@@ -180,6 +180,13 @@ def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched
     job = searched
     result = conclude(job).result
     assert result.search == tuple(job.state.search)
+    assert len(result.front) >= 2
+    assert any(not point.built for point in result.front)
+    sizes, fidelities = zip(*((one.predicted_bytes, one.predicted_db or 999.0) for one in result.front), strict=True)
+    assert list(sizes) == sorted(sizes)
+    assert list(fidelities) == sorted(fidelities)
+    assert all([choice.precision for choice in region.choices][-1] == "fp32" for region in result.regions)
+    assert len({op_id for region in result.regions for op_id in region.ops}) >= 6
     assert "int8-static" in {one.precision for one in result.sensitivity}
     assert all(
         run.status is RunStatus.DROPPED
