@@ -50,6 +50,27 @@ def install_pack(
     return ExitCode.DONE
 
 
+@engine_app.command(name="make")
+def make_pack_online(
+    python: Annotated[str, typer.Option(help="The Python to make it of; the first on the PATH that can.")] = "",
+    as_json: JsonFlag = False,
+) -> int:
+    """Make a pack from the network, by pip in an environment of a Python of this machine, with pip's own settings."""
+    from ace_studio.jobs.online_engine import make_online  # noqa: PLC0415 - loaded when it is needed
+
+    console = Console(as_json=as_json)
+
+    def say(line: str) -> None:
+        console.show_progress(Progress(phase=Phase.INSTALL, detail=line))
+
+    with console.progress():
+        pack = make_online(python, say)
+    console.say(f"{pack.name} is installed in {pack.folder}")
+    if as_json:
+        console.print_json(pack)
+    return ExitCode.DONE
+
+
 @engine_app.command(name="remove")
 def remove_pack(name: str, as_json: JsonFlag = False) -> int:
     """Remove an installed pack. One that is in use stays."""

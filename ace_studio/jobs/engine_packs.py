@@ -141,19 +141,39 @@ def install(file: Path, report: Report, is_cancelled: Callable[[], bool] = bool)
             with contextlib.suppress(AceError):  # a damaged one is replaced
                 _require_whole(place / name)
                 return _look_at(place / name, is_portable=False)
-        place.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(place / "pack")
-        _require_room(file, place)
-        _compare_hash(file, partial(report, InstallStep.HASH), is_cancelled)
-        with _temporary_folder(place) as temporary:
-            _unpack(file, temporary, partial(report, InstallStep.UNPACK), is_cancelled)
+
+        def fill(folder: Path) -> None:
+            _require_room(file, place)
+            _compare_hash(file, partial(report, InstallStep.HASH), is_cancelled)
+            _unpack(file, folder.parent, partial(report, InstallStep.UNPACK), is_cancelled)
             report(InstallStep.COUNT, 0.0)
-            _require_whole(temporary / name)
-            _stop_if(is_cancelled)
-            if (place / name).exists():
-                _discard(place / name)
-            (temporary / name).rename(place / name)
+            _require_whole(folder)
+
+        return keep(name, fill, is_cancelled)
+
+
+def keep(name: str, fill: Callable[[Path], object], is_cancelled: Callable[[], bool] = bool) -> Pack:
+    """Make a pack of this name, in place of one that is there, by a function that fills its folder.
+
+    Whatever that raises, nothing is left.
+
+    Raises: also AceError(CANCELLED, USAGE if the one that is there runs), OSError.
+    """
+    place = packs_folder()
+    place.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(place / "pack")
+    with _temporary_folder(place) as temporary:
+        fill(temporary / name)
+        _stop_if(is_cancelled)
+        if (place / name).exists():
+            _discard(place / name)
+        (temporary / name).rename(place / name)
     return _look_at(place / name, is_portable=False)
+
+
+def write_pack_file(folder: Path, said: PackFile) -> None:
+    """Describe the pack in a folder."""
+    (folder / "pack.json").write_bytes(msgspec.json.format(msgspec.json.encode(said), indent=1))
 
 
 def remove(name: str) -> None:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from ace_studio.cli import run_command
+from ace_studio.jobs.engine_packs import Pack
 from ace_studio.records.messages import EnvironmentFound, EnvironmentReport, JobFinished
 from tests.jobs.packs import make_pack, pack_named
 
@@ -49,3 +50,15 @@ def test_doctor_says_which_python_runs_the_engine_and_which_packs_there_are(tmp_
     assert f"The engine runs in {sys.executable}" in shown and pack_named() in shown
     assert run_command(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["engine_packs"] == [pack_named()]
+
+
+def test_a_pack_is_made_from_the_network_and_its_progress_is_told(tmp_path, capsys, monkeypatch):
+    def make_online(python, say):
+        say("Collecting torch")
+        return Pack(name=f"made-of-{python}", folder=str(tmp_path))
+
+    monkeypatch.setattr("ace_studio.jobs.online_engine.make_online", make_online)
+    assert run_command(["engine", "make", "--python", "python3.12", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["name"] == "made-of-python3.12"
+    assert "made-of-python3.12 is installed in" in printed.err

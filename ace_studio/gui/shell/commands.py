@@ -219,9 +219,17 @@ class Commands(QObject):
             path, _ = QFileDialog.getOpenFileName(self._window, tr("Install an engine pack"), folder, kinds)
             file = Path(path) if path else None
         if file is not None:
-            if self._install_problem in self.session.document.problems:
-                self.session.view.dismiss_problem(self.session.document.problems.index(self._install_problem))
+            self._dismiss_install_problem()
             self.installer.install(file)
+
+    def make_engine_online(self) -> None:
+        """Make an engine pack from the network."""
+        self._dismiss_install_problem()
+        self.installer.make_online()
+
+    def _dismiss_install_problem(self) -> None:
+        if self._install_problem in self.session.document.problems:
+            self.session.view.dismiss_problem(self.session.document.problems.index(self._install_problem))
 
     def _engine_installed(self) -> None:
         """Start the engine that was just installed, unless another one does its work."""

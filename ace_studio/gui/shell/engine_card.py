@@ -29,28 +29,42 @@ class PackInstaller(QThread):
     """Installs one pack at a time, off the main thread. `finished` follows, also after `cancel`."""
 
     progressed = Signal(str, float)
-    """What it is doing, in the language of the window, and the fraction of that."""
+    """What it is doing, in the language of the window, and the fraction of that; below 0 if that is not known."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self.file = Path()
+        self.what = ""
+        """What is installed: the name of a file, or where else it comes from."""
+        self._work: Callable[[], object] = lambda: None
         self.problem: Problem | None = None
         """Why the last installation failed, for whoever hears `finished`."""
 
     def install(self, file: Path) -> None:
-        """Begin; does nothing while another one goes on."""
+        """Begin with a file; does nothing while another installation goes on."""
+        from ace_studio.jobs.engine_packs import install  # noqa: PLC0415 - not needed for the first picture
+
+        self._begin(file.name, lambda: install(file, self._report, self.isInterruptionRequested))
+
+    def make_online(self) -> None:
+        """Begin to make a pack from the network; does nothing while another installation goes on."""
+        from ace_studio.jobs.online_engine import make_online  # noqa: PLC0415 - not needed for the first picture
+
+        self._begin(tr("From the network, by pip"), lambda: make_online("", self._say, self.isInterruptionRequested))
+
+    def _begin(self, what: str, work: Callable[[], object]) -> None:
         if not self.isRunning():
-            self.file, self.problem = file, None
+            self.what, self._work, self.problem = what, work, None
             self.start()
 
     def run(self) -> None:
-        """Install the file in this thread."""
-        from ace_studio.jobs.engine_packs import install  # noqa: PLC0415 - not needed for the first picture
-
+        """Install in this thread."""
         try:
-            install(self.file, self._report, self.isInterruptionRequested)
+            self._work()
         except AceError as error:
             self.problem = error.problem
+
+    def _say(self, line: str) -> None:
+        self.progressed.emit(line, -1.0)
 
     def _report(self, step: InstallStep, fraction: float) -> None:
         self.progressed.emit(_STEP_WORDS[step.name], fraction)
@@ -65,7 +79,12 @@ class EngineCard(QFrame):
     """Says that there is no engine, and offers ways to get one; while a pack is installed, how far that is."""
 
     def __init__(
-        self, installer: PackInstaller, *, install_pack: Callable[..., object], choose_python: Callable[[], object]
+        self,
+        installer: PackInstaller,
+        *,
+        install_pack: Callable[..., object],
+        make_online: Callable[[], object],
+        choose_python: Callable[[], object],
     ) -> None:
         super().__init__()
         self.setProperty("role", "card")
@@ -77,7 +96,10 @@ class EngineCard(QFrame):
         self.offer_button = button("", lambda: install_pack(self._offered), role="primary")
         self.file_button = button(tr("Install from a file…"), install_pack)
         self.python_button = button(tr("Use another Python…"), choose_python)
-        self._offers = box(column(row(self.offer_button, None), row(self.file_button, self.python_button, None)))
+        tip = tr("pip of a Python on this machine fetches torch and the targets, with its own settings: hundreds of MB")
+        self.online_button = button(tr("Make one from the network"), make_online, tip=tip)
+        others = row(self.file_button, self.online_button, self.python_button, None)
+        self._offers = box(column(row(self.offer_button, None), others))
         self._step, self._bar = label("", "dim"), ProgressBar(tr("Progress"))
         self.cancel_button = button(tr("Cancel"), installer.requestInterruption)
         self._progress = box(column(self._step, row(self._bar, self.cancel_button, stretch=0)))
@@ -104,7 +126,7 @@ class EngineCard(QFrame):
         self._offers.setVisible(not is_busy)
         if is_busy:
             self._title.setText(tr("Installing the engine"))
-            self._why.setText(self._installer.file.name)
+            self._why.setText(self._installer.what)
         elif self._problem is not None:
             self._title.setText(tr("The engine is not installed"))
             about = tr("It loads and runs your models, and comes as one file. Without it you can look, but not trace.")
@@ -116,5 +138,5 @@ class EngineCard(QFrame):
                 self.offer_button.setToolTip(str(self._offered))
 
     def _show_progress(self, step: str, fraction: float) -> None:
-        self._step.setText(f"{step}: {number(fraction, '.0%')}")
-        self._bar.show_fraction(fraction)
+        self._step.setText(step if fraction < 0 else f"{step}: {number(fraction, '.0%')}")
+        self._bar.show_fraction(None if fraction < 0 else fraction)

@@ -70,7 +70,10 @@ class MainWindow(QMainWindow):
         trust = ("trust", "trust-folder", "trust-for-now", "withdraw-trust")
         self.step_line = StepLine(commands.step_actions(), {"trust": [self.actions_.by_id[each] for each in trust]})
         self.engine_card = EngineCard(
-            commands.installer, install_pack=commands.install_engine, choose_python=commands.open_engine_host
+            commands.installer,
+            install_pack=commands.install_engine,
+            make_online=commands.make_engine_online,
+            choose_python=commands.open_engine_host,
         )
         self.start_page = StartPage(
             session,

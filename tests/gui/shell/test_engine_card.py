@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QLabel
 
 from ace_studio.gui.shell.app import Studio
 from ace_studio.jobs import launch
@@ -94,6 +95,25 @@ def test_a_pack_dropped_on_the_window_is_installed_and_cancel_stops_that(studio,
     qtbot.mouseClick(card.cancel_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(card.file_button.isVisible)
     assert heard == ["cancelled"] and not studio.session.document.activity.is_working
+
+
+def test_a_pack_is_made_from_the_network_with_what_pip_says_shown(studio, qtbot, tmp_path, monkeypatch):
+    card, may_end, given = studio.window.engine_card, threading.Event(), []
+
+    def make_online(python, say, is_cancelled):
+        given.append(python)
+        say("Collecting torch")
+        may_end.wait(10)
+        raise AceError.of(ErrorCode.NOT_INSTALLED, "The engine could not be made", why="no index answers")
+
+    monkeypatch.setattr("ace_studio.jobs.online_engine.make_online", make_online)
+    qtbot.mouseClick(card.online_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "Collecting torch" in [one.text() for one in card.findChildren(QLabel) if one.isVisible()])
+    assert given == [""] and not card.online_button.isVisible()
+    may_end.set()
+    qtbot.waitUntil(studio.window.bars.problem.isVisible)
+    assert studio.session.document.problems[-1].why == "no index answers"
+    assert card.online_button.isVisible()
 
 
 def _waits(heard):
