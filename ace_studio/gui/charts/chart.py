@@ -10,6 +10,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
 from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style.sizes import GAP, HAIR, TIGHT
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.session.document import Document
@@ -53,7 +54,7 @@ class Chart(QWidget):
         self._reading.hide()
         self.widget.scene().sigMouseMoved.connect(self._hover)
         self.setMinimumWidth(_LEAST_PX)
-        self.setLayout(column(self.title, self.widget, gap=2, margin=(4, 8, 4, 4)))
+        self.setLayout(column(self.title, self.widget, gap=HAIR, margin=(TIGHT, GAP, TIGHT, TIGHT)))
 
     def start(self, title: str, colours: Colours, *, y_grid: bool = False) -> pg.PlotItem:
         """Clear the plot and give it another title and theme."""

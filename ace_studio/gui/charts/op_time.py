@@ -14,9 +14,10 @@ from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view.colours import text_on
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, label
+from ace_studio.gui.widgets.small import ElidedLabel, label
 from ace_studio.gui.words.formatting import ms_text, plural
 from ace_studio.records.by_identity import are_same
 from ace_studio.records.results import OpReport, OpsProfile
@@ -110,7 +111,12 @@ class OpTime(PlotView):
         self.unit = ComboBox(tr("Unit"), units, chosen=self.draw_again)
         self.note = ElidedLabel(role="dim")
         tools = row(
-            label(tr("By"), "dim", wrap=False), self.grouping, self.unit, self.note, stretch=3, margin=(GAP, 6, GAP, 0)
+            label(tr("By"), "dim", wrap=False),
+            self.grouping,
+            self.unit,
+            self.note,
+            stretch=3,
+            margin=(GAP, CLOSE, GAP, 0),
         )
         self.show_plot(tr("Time by op"), tools)
 

@@ -11,9 +11,10 @@ from ace_studio.gui.charts.chart import PlotView
 from ace_studio.gui.ops.facts import op_facts
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.layouts import box, row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, ProgressBar, allow, button, fill_combo, label
+from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, fill_combo, label
 from ace_studio.gui.words.formatting import decibel_text, plural
 from ace_studio.gui.words.steps import why_not
 from ace_studio.records.recipes.plan import Precision
@@ -43,9 +44,9 @@ class SensitivityChart(PlotView):
         self.count.setValue(3)
         self.keep_button = button(tr("Keep at fp32"), self._keep, tip=tr("A rule for each of the most sensitive ops"))
         self._note = ElidedLabel(role="dim")
-        self._keeper = box(row(label(tr("The first"), "dim", wrap=False), self.count, self.keep_button, gap=6))
+        self._keeper = box(row(label(tr("The first"), "dim", wrap=False), self.count, self.keep_button, gap=CLOSE))
         parts = (self.precision, self.scan_button, self.progress, self.cancel_button, self._note, self._keeper)
-        self.show_plot(tr("Sensitivity"), row(*parts, stretch=4, margin=(GAP, 6, GAP, 0)))
+        self.show_plot(tr("Sensitivity"), row(*parts, stretch=4, margin=(GAP, CLOSE, GAP, 0)))
 
     def update_from(self, document: Document) -> None:
         """Draw the bars."""

@@ -14,10 +14,11 @@ from ace_studio.gui.charts.chart import PlotView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, front_of, points_of
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import row
-from ace_studio.gui.widgets.small import GAP, fill_combo, label, quiet
+from ace_studio.gui.widgets.small import fill_combo, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
 from ace_studio.records.goals import Miss, latency_ratio, misses, run_figures
@@ -43,7 +44,7 @@ class TradeOff(PlotView):
             words.setMinimumHeight(self.cost.sizeHint().height())
         # A flow layout: a single row would be wider than the panel.
         tools = Flow(self.cost, self.cost_line, against, self.loss, self.loss_line, self._verdict)
-        tools.setContentsMargins(GAP, 6, GAP, 0)
+        tools.setContentsMargins(GAP, CLOSE, GAP, 0)
         self.lines: dict[str, pg.InfiniteLine] = {}
         self.steps: list[tuple[float, float]] = []
         """The points of the plans that the search tried."""
@@ -283,7 +284,7 @@ class GoalLine(QWidget):
         self.number = DecimalBox(keyboardTracking=False, maximumWidth=130)
         self.check.toggled.connect(self._toggle)
         self.number.valueChanged.connect(self._set)
-        self.setLayout(row(self.check, self.number, gap=6))
+        self.setLayout(row(self.check, self.number, gap=CLOSE))
 
     def show_bound(self, bound: BoundRow, value: float | None, *, start: float | None) -> None:
         """Show another bound or value; ``start`` is its first value when it is switched on."""

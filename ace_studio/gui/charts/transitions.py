@@ -14,9 +14,10 @@ from ace_studio.gui.ops.facts import op_facts, selected_run
 from ace_studio.gui.ops.fates import Transition, fates_of, running_precisions, transitions
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, label, quiet
+from ace_studio.gui.widgets.small import ElidedLabel, label, quiet
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document, EdgeChoice
@@ -46,7 +47,11 @@ class Transitions(ChartView):
         self.which = ComboBox(tr("Planned or actual"), offered, chosen=self.draw_again)
         self._note = ElidedLabel(role="dim")
         tools = row(
-            label(tr("Precisions"), "dim", wrap=False), self.which, self._note, stretch=2, margin=(GAP, 6, GAP, 6)
+            label(tr("Precisions"), "dim", wrap=False),
+            self.which,
+            self._note,
+            stretch=2,
+            margin=(GAP, CLOSE, GAP, CLOSE),
         )
         self.table = QTableWidget()
         self.table.setAccessibleName(tr("Precision changes: rows feed columns"))

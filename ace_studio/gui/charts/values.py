@@ -12,9 +12,10 @@ from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.details import tensor_lines
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style.sizes import CLOSE, GAP, HAIR
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, fill_combo, show_words
+from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, show_words
 from ace_studio.gui.words.formatting import plural, shape_text
 from ace_studio.records.values import BINS, TensorValues, ValuePicture
 from ace_studio.session.document import Document
@@ -48,7 +49,7 @@ class ValuesChart(ChartView):
         for at, chart in enumerate((*self.pictures, self.histogram)):
             plots.addWidget(chart, 0, at)
             plots.setColumnStretch(at, 1)
-        top = column(tools, self._about, self._notes, gap=2, margin=(GAP, 6, GAP, 0))
+        top = column(tools, self._about, self._notes, gap=HAIR, margin=(GAP, CLOSE, GAP, 0))
         self.setLayout(column(top, plots, gap=0, stretch=1))
 
     def missing(self, document: Document) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, allow, button
+from ace_studio.gui.widgets.small import ElidedLabel, allow, button
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import (
@@ -46,7 +47,7 @@ class WeightWork(ChartView):
         self.which = ComboBox(tr("Changes of the weights"), offered, chosen=self.draw_again)
         self.preview_button = button(tr("Preview pruning"), session.jobs.preview_pruning)
         self._note = ElidedLabel(role="dim")
-        tools = row(self.which, self.preview_button, self._note, stretch=2, margin=(GAP, 6, GAP, 6))
+        tools = row(self.which, self.preview_button, self._note, stretch=2, margin=(GAP, CLOSE, GAP, CLOSE))
         self.model = ColumnsModel(self)
         self.table = plain_table(self.model, tr("Changes of the weights"))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._select())

@@ -6,8 +6,9 @@ from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.layouts import column
-from ace_studio.gui.widgets.small import GAP, label
+from ace_studio.gui.widgets.small import label
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, decibel_text
@@ -23,7 +24,7 @@ class WorstSamples(ChartView):
         self.model = ColumnsModel(self)
         self.table = plain_table(self.model, tr("Worst samples"))
         self._note = label("", "dim")
-        self._note.setContentsMargins(GAP, 6, GAP, 6)
+        self._note.setContentsMargins(GAP, CLOSE, GAP, CLOSE)
         self.setLayout(column(self._note, self.table, gap=0))
 
     def missing(self, document: Document) -> str:

@@ -17,9 +17,10 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.widgets.fields import WholeBox
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import MARGIN, button, fit_screen, label, text_field
+from ace_studio.gui.widgets.small import button, fit_screen, label, text_field
 from ace_studio.records.messages import InputsCaught
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -61,7 +62,7 @@ class CatchDialog(QDialog):
                 self.modules,
                 row(None, button(tr("Close"), self.accept)),
                 margin=MARGIN,
-                gap=10,
+                gap=GAP,
             )
         )
         self._unsubscribe = session.subscribe(self._follow)
@@ -124,4 +125,4 @@ class CatchDialog(QDialog):
 def _named(text: str, content: QLayout, buddy: QWidget) -> QLayout:
     name = label(text, "heading")
     name.setBuddy(buddy)
-    return column(name, content, gap=3)
+    return column(name, content, gap=TIGHT)

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.widgets.layouts import box, column, row
-from ace_studio.gui.widgets.small import MARGIN, button, fit_screen, label, selectable, set_role, text_field
+from ace_studio.gui.widgets.small import button, fit_screen, label, selectable, set_role, text_field
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.problems import problem_text
@@ -55,7 +56,7 @@ class DevicesDialog(QDialog):
         self.setLayout(
             column(
                 label(_INTRODUCTION, "dim"), self.table, row(self.check_button, self.remove_button, None), fields,
-                self.said, row(None, close), margin=MARGIN, gap=10, stretch=1,
+                self.said, row(None, close), margin=MARGIN, gap=GAP, stretch=1,
             )
         )  # fmt: skip
         for field in (self.name, self.place):
@@ -68,7 +69,7 @@ class DevicesDialog(QDialog):
     def _named(text: str, widget: QWidget) -> QWidget:
         name = label(text, "heading")
         name.setBuddy(widget)
-        return box(column(name, widget, gap=3, margin=0))
+        return box(column(name, widget, gap=TIGHT, margin=0))
 
     @property
     def chosen(self) -> Device | None:

@@ -14,10 +14,11 @@ from PySide6.QtWidgets import QDialog, QTextBrowser, QTextEdit, QToolButton, QTr
 
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
 from ace_studio.gui.widgets.layouts import box, column, row, split
-from ace_studio.gui.widgets.small import GAP, FilterField, fit_screen, label, quiet, tool_button
+from ace_studio.gui.widgets.small import FilterField, fit_screen, label, quiet, tool_button
 from ace_studio.records.places import resource_folder
 from ace_studio.session.kept.settings import Settings
 
@@ -50,7 +51,7 @@ class HelpDialog(QDialog):
         self.browser.forwardAvailable.connect(self.forward.setEnabled)
         self.nothing = label(tr("No page contains all of these words. Try fewer or shorter ones."), "dim")
         self.nothing.hide()
-        head = row(self.back, self.forward, self.search, gap=4, margin=(GAP, GAP, GAP, 0))
+        head = row(self.back, self.forward, self.search, gap=TIGHT, margin=(GAP, GAP, GAP, 0))
         parts = split(box(column(head, self.nothing, self.contents, stretch=2)), self.browser, sizes=(280, 640))
         parts.setStretchFactor(1, 1)
         self.setLayout(column(parts))

@@ -9,8 +9,9 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling
-from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, fit_screen, label, selectable, show_words
+from ace_studio.gui.widgets.small import ProgressBar, button, fit_screen, label, selectable, show_words
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.devices import Device
 from ace_studio.records.errors import Problem
@@ -32,8 +33,8 @@ class MeasureDialog(QDialog):
         self.step, self.bar = label("", "dim"), ProgressBar(tr("Progress"))
         self.said, self.wrong = selectable(label("")), selectable(label("", "bad"))
         self.end_button = button(tr("Cancel"), self.reject)
-        said = scrolling(box(column(self.said, self.wrong, None, margin=6, gap=10)))
-        self.setLayout(column(self.step, self.bar, said, row(None, self.end_button), margin=MARGIN, gap=10, stretch=2))
+        said = scrolling(box(column(self.said, self.wrong, None, margin=CLOSE, gap=GAP)))
+        self.setLayout(column(self.step, self.bar, said, row(None, self.end_button), margin=MARGIN, gap=GAP, stretch=2))
         for each in (self.said, self.wrong):
             each.hide()
         self.measuring = DialogThread(self)

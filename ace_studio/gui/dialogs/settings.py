@@ -13,12 +13,11 @@ from PySide6.QtWidgets import QCheckBox, QDialog, QFileDialog, QLabel, QLineEdit
 
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.small import (
-    GAP,
-    MARGIN,
     ElidedLabel,
     FilterField,
     button,
@@ -64,7 +63,7 @@ class SettingsDialog(QDialog):
         self.resets: dict[str, QToolButton] = {}
         self._lines: dict[str, tuple[QWidget, QLabel, QLabel]] = {}
         self._headings: dict[str, QLabel] = {}
-        lines = column(margin=MARGIN, gap=14)
+        lines = column(margin=MARGIN, gap=MARGIN)
         for setting in self._settings:
             if setting.group not in self._headings:
                 self._headings[setting.group] = label(setting.group, "title")
@@ -85,7 +84,7 @@ class SettingsDialog(QDialog):
     def _line(self, setting: Setting) -> QWidget:
         name, words = label(setting.label, "heading"), label(setting.help, "dim")
         if setting.key == _PACKS.key:
-            line = box(column(name, PackList(self._session), words, gap=3))
+            line = box(column(name, PackList(self._session), words, gap=TIGHT))
             self._lines[setting.key] = (line, name, words)
             return line
         editor = self._editor(setting)
@@ -105,7 +104,7 @@ class SettingsDialog(QDialog):
             control = row(editor, button(tr("Browse…"), partial(self._browse, setting)), reset, stretch=0)
         else:
             control = row(editor, reset, None)
-        line = box(column(name, control, words, gap=3))
+        line = box(column(name, control, words, gap=TIGHT))
         self._lines[setting.key] = (line, name, words)
         return line
 
@@ -231,8 +230,8 @@ class PackList(QWidget):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self._lines, self._fault = column(gap=3), label("", "bad")
-        self.setLayout(column(self._lines, self._fault, gap=3))
+        self._lines, self._fault = column(gap=TIGHT), label("", "bad")
+        self.setLayout(column(self._lines, self._fault, gap=TIGHT))
         self._fill()
 
     def _fill(self, fault: str = "") -> None:

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QFrame
 
 from ace_studio.gui.graph_view.surface import GraphSurface
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.widgets.layouts import row
-from ace_studio.gui.widgets.small import GAP, button, label
+from ace_studio.gui.widgets.small import button, label
 
 TOP = 10
 
@@ -23,7 +24,7 @@ class LayoutNote(QFrame):
         self.setProperty("bar", "info")
         self.words = label("", wrap=False)
         self.button = button(tr("Stop"), self._act)
-        self.setLayout(row(self.words, self.button, margin=(GAP, 4, GAP, 4)))
+        self.setLayout(row(self.words, self.button, margin=(GAP, TIGHT, GAP, TIGHT)))
         surface.layout_changed.connect(self.show_state)
         self.hide()
 

@@ -14,7 +14,7 @@ from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.sizes import LETTER_PX, STRONG
+from ace_studio.gui.style.sizes import GAP, HAIR, LETTER_PX, MARGIN, STRONG, TIGHT
 
 SWATCH = 16
 
@@ -70,8 +70,8 @@ class Legend(QWidget):
         self._title.toggled.connect(lambda _: self._fold())
         self._name = ""
         self._box = QVBoxLayout(self)
-        self._box.setContentsMargins(10, 8, 10, 8)
-        self._box.setSpacing(1)
+        self._box.setContentsMargins(MARGIN, GAP, MARGIN, GAP)
+        self._box.setSpacing(HAIR)
         self._box.addWidget(self._title)
         self._entries: dict[int, QToolButton] = {}
         self._notes: list[QWidget] = []
@@ -131,8 +131,8 @@ class Legend(QWidget):
         if self._colours is not None:
             words.setStyleSheet(f"color: {self._colours.text}; background: transparent")
         layout = QHBoxLayout(line)
-        layout.setContentsMargins(3, 1, 5, 1)
-        layout.setSpacing(4)
+        layout.setContentsMargins(TIGHT, HAIR, TIGHT, HAIR)
+        layout.setSpacing(TIGHT)
         layout.addWidget(picture)
         layout.addWidget(words, 1)
         return line

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from ace_studio.gui.graph_view.search import SearchField
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import SYMBOL_PX
+from ace_studio.gui.style.sizes import SYMBOL_PX, TIGHT
 from ace_studio.gui.widgets.layouts import row
 from ace_studio.gui.widgets.small import show_words, tool_button
 
@@ -31,7 +31,7 @@ class SearchBar(QWidget):
         self.count = QLabel(self)
         self.previous_button = tool_button(tr("Previous match"), self.previous_wanted.emit, text="‹")  # noqa: RUF001
         self.next_button = tool_button(tr("Next match"), self.next_wanted.emit, text="›")  # noqa: RUF001 - an arrow
-        self.setLayout(row(self.field, self.count, self.previous_button, self.next_button, gap=4))
+        self.setLayout(row(self.field, self.count, self.previous_button, self.next_button, gap=TIGHT))
         self.field.textChanged.connect(self.query_changed)
         self.show_count(0, 0)
 

@@ -24,6 +24,7 @@ from ace_studio.gui.graph_view.search import ValuesOf, search_index
 from ace_studio.gui.graph_view.search_bar import SearchBar
 from ace_studio.gui.style.colours import DARK, Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP, TIGHT
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import tool_button
 from ace_studio.gui.words.formatting import plural
@@ -71,7 +72,11 @@ class GraphView(QWidget):
             tool_button(tr("Zoom in (+)"), lambda: self.zoom_by(1.25), text="+"),
             tool_button(tr("Show everything (Space)"), self.fit, text=tr("Fit")),
         ]
-        self._bar = box(row(self.breadcrumbs, self.search_bar, *self._buttons, margin=(8, 4, 8, 4), gap=6, stretch=0))
+        self._bar = box(
+            row(
+                self.breadcrumbs, self.search_bar, *self._buttons, margin=(GAP, TIGHT, GAP, TIGHT), gap=CLOSE, stretch=0
+            )
+        )
         self.setLayout(column(self._bar, self.canvas, gap=0, stretch=1))
         self._connect()
         self.setFocusProxy(self.canvas)

@@ -6,10 +6,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, MARGIN, allow, button, label, selectable, set_role
+from ace_studio.gui.widgets.small import allow, button, label, selectable, set_role
 from ace_studio.gui.words.steps import why_not
 from ace_studio.records.advice import Advice, AdviceOutcome
 from ace_studio.session.advice import change_words, ops_of_advice
@@ -51,7 +52,7 @@ class AdviceCard(QFrame):
         )
         self.apply_button.setAccessibleName(tr("Apply advice {number} as a new run", number=index + 1))
         buttons = row(self.apply_button, self.show_button, None)
-        self.setLayout(column(heading, gain, label(card.why), sets, first, buttons, None, margin=10, gap=6))
+        self.setLayout(column(heading, gain, label(card.why), sets, first, buttons, None, margin=MARGIN, gap=CLOSE))
 
     def allow(self, why: str) -> None:
         """Enable or disable applying; ``why`` is the reason."""

@@ -12,6 +12,7 @@ from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.panel import Panel
@@ -51,7 +52,7 @@ class ChartsPanel(Panel):
             tr("Enlarge"), self._enlarge, tip=tr("The chart alone on the screen; Esc brings it back")
         )
         self.save_button = button(tr("Save…"), self._save, tip=tr("As a picture (PNG, SVG), or its figures (CSV)"))
-        side = column(self.list, row(self.enlarge_button, self.save_button, margin=6, gap=6), gap=0)
+        side = column(self.list, row(self.enlarge_button, self.save_button, margin=CLOSE, gap=CLOSE), gap=0)
         self._place = row(side, self._pages, gap=0, stretch=1)
         self.setLayout(column(self._place))
         self.setFocusProxy(self.list)

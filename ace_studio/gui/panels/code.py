@@ -7,11 +7,12 @@ from functools import partial
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.code_view import CodeView
 from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, button, label
+from ace_studio.gui.widgets.small import button, label
 from ace_studio.session.document import Document, Part
 from ace_studio.session.generated_code.python_program import python_code
 from ace_studio.session.generated_code.shell import command_line
@@ -31,7 +32,10 @@ class CodePanel(Panel):
         for title, view in (("Python", self.python), ("Command", self.command)):
             view.setAccessibleName(tr("The same as {title}", title=title))
             head = row(
-                label(title, "dim", wrap=False), None, button(tr("Copy"), partial(_copy, view)), margin=(GAP, 4, GAP, 4)
+                label(title, "dim", wrap=False),
+                None,
+                button(tr("Copy"), partial(_copy, view)),
+                margin=(GAP, TIGHT, GAP, TIGHT),
             )
             parts.append(box(column(head, view, gap=0)))
         self.setLayout(column(split(*parts, sizes=(300, 90), across=False, can_close=True)))

@@ -7,10 +7,11 @@ from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QVBoxLayout
 
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import MARGIN, button, label, plain_text, selectable, tool_button
+from ace_studio.gui.widgets.small import button, label, plain_text, selectable, tool_button
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.problems import problem_text, told_problem
 from ace_studio.records.errors import Problem
@@ -28,7 +29,7 @@ class ProblemsPanel(Panel):
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__(session, theme)
         self._cards = QVBoxLayout()
-        self._cards.setSpacing(8)
+        self._cards.setSpacing(GAP)
         self.area = scrolling(box(column(self._cards, None, margin=MARGIN)))
         self.area.setAccessibleName(tr("Problems"))
         self.setLayout(column(self.area))
@@ -75,7 +76,7 @@ class ProblemsPanel(Panel):
             parts.append(selectable(label(f"→ {shown.remedy}")))
         if problem.where:
             parts.append(_place(problem.where))
-        card.setLayout(column(top, *parts, _more(problem), margin=10, gap=4))
+        card.setLayout(column(top, *parts, _more(problem), margin=MARGIN, gap=TIGHT))
         return card
 
 
@@ -86,7 +87,7 @@ class _Note(QFrame):
         super().__init__()
         self.setProperty("role", "card")
         parts = [part for part in (_place(where) if where else None, below) if part is not None]
-        self.setLayout(column(selectable(label(what)), *parts, margin=10, gap=3))
+        self.setLayout(column(selectable(label(what)), *parts, margin=MARGIN, gap=TIGHT))
 
 
 def _more(problem: Problem) -> QVBoxLayout:
@@ -96,7 +97,7 @@ def _more(problem: Problem) -> QVBoxLayout:
     copy = button(tr("Copy"), lambda: QApplication.clipboard().setText(f"{problem_text(problem)}\n{problem.details}"))
     show = button(tr("Details"), lambda: details.setVisible(details.isHidden()))
     show.setVisible(bool(problem.details))
-    return column(row(copy, show, None), details, gap=4)
+    return column(row(copy, show, None), details, gap=TIGHT)
 
 
 def _place_words(where: str) -> str:

@@ -18,10 +18,11 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.style.language import number, told, tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, ProgressBar, button, label, plain_text, quiet, tip_text
+from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
 from ace_studio.records.errors import visible
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
@@ -259,7 +260,7 @@ class RunQueue(QWidget):
         self.remove = button(tr("Remove"), lambda: session.jobs.unqueue(self._chosen()))
         line = row(
             self.list,
-            column(self.up, self.down, self.remove, None, gap=4),
+            column(self.up, self.down, self.remove, None, gap=TIGHT),
             gap=GAP,
             margin=(GAP, 0, GAP, GAP),
             stretch=0,

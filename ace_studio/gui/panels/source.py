@@ -13,12 +13,13 @@ from ace_studio.gui.ops.break_entries import entries, is_same_place, parse_place
 from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.code_view import Badge, CodeView
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, label, offer_menu, short_lived_menu
+from ace_studio.gui.widgets.small import label, offer_menu, short_lived_menu
 from ace_studio.gui.words.formatting import plural, sentence
 from ace_studio.records.by_identity import are_same
 from ace_studio.records.graph import GraphTable
@@ -55,7 +56,7 @@ class SourcePanel(Panel):
         self.text.line_clicked.connect(self._select_line)
         self.text.badge_clicked.connect(self._select_line)
         offer_menu(self.text, lambda place: self.menu_at(self.text.line_at(place.y())))
-        tools = row(self.files, self._count, None, margin=(GAP, 5, GAP, 5))
+        tools = row(self.files, self._count, None, margin=(GAP, TIGHT, GAP, TIGHT))
         self.show_pages("file", box(column(tools, self.text, gap=0)))
         self._empty.say(tr("No source yet"), tr("Trace the model to see which lines of your code became ops."))
         self.setFocusProxy(self.text)

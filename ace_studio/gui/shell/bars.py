@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 from ace_studio.gui.shell.engine_card import PackInstaller
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.style.language import number, told, tr
+from ace_studio.gui.style.sizes import CLOSE, MARGIN
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, button, label, tool_button
+from ace_studio.gui.widgets.small import ElidedLabel, button, label, tool_button
 from ace_studio.gui.words.formatting import sentence
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document
@@ -35,7 +36,7 @@ class Bar(QFrame):
         self._sentence = ElidedLabel()
         self._sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         parts = (self._picture, self._headline, self._sentence)
-        self._layout = row(*parts, margin=(MARGIN, 6, MARGIN, 6), stretch=2)
+        self._layout = row(*parts, margin=(MARGIN, CLOSE, MARGIN, CLOSE), stretch=2)
         self.setLayout(self._layout)
         self._close = tool_button(tr("Dismiss"), closable) if closable is not None else None
         if self._close is not None:

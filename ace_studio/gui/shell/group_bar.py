@@ -10,6 +10,7 @@ from ace_studio.gui.shell.panel_table import PANELS, PanelGroup
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.session.document import Document
@@ -35,7 +36,7 @@ class GroupBar(QFrame):
         self.setProperty("role", "groups")
         self.setAccessibleName(tr("Groups of panels"))
         self._exclusive = QButtonGroup(self)
-        layout = column(margin=(0, 4, 0, 4), gap=0)
+        layout = column(margin=(0, TIGHT, 0, TIGHT), gap=0)
         self.setLayout(layout)
         self.buttons: dict[PanelGroup, QToolButton] = {}
         for group in PanelGroup:

@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QWidget
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import text_field
 
@@ -32,7 +33,7 @@ class CommandPalette(QFrame):
         self.list.setUniformItemSizes(True)
         self.list.setFrameShape(QFrame.Shape.NoFrame)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setLayout(column(self.field, self.list, margin=8, gap=6))
+        self.setLayout(column(self.field, self.list, margin=GAP, gap=CLOSE))
         self.field.textChanged.connect(self._filter)
         self.field.returnPressed.connect(self._do)
         self.field.installEventFilter(self)

@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QWidget
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
-from ace_studio.gui.widgets.small import GAP, MARGIN, ElidedLabel, allow, button, label, set_property
+from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, set_property
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -51,14 +52,14 @@ class StartPage(QWidget):
         self.open_button = button(tr("Open a model…"), open_dialog, role="primary")
         self.example_button = button(tr("Open the example"), open_example)
         buttons = row(None, self.open_button, self.example_button, None)
-        self._drop.setLayout(column(self._picture, headline, kinds, buttons, margin=22, gap=10))
+        self._drop.setLayout(column(self._picture, headline, kinds, buttons, margin=MARGIN * 2, gap=GAP))
         self._recent_title = label(tr("Recent"), "heading")
         self._recent_column = column(gap=0)
         self._recent = box(self._recent_column)
-        steps = [row(_number(at), label(text, "dim"), gap=10, stretch=1) for at, text in enumerate(_STEPS, start=1)]
+        steps = [row(_number(at), label(text, "dim"), gap=GAP, stretch=1) for at, text in enumerate(_STEPS, start=1)]
         self.tour_button = button(tr("Take the tour"), start_tour, role="link")
         how = column(label(tr("How it works"), "heading"), *steps, row(self.tour_button, None))
-        content = box(column(engine_card, self._drop, self._recent_title, self._recent, how, gap=14))
+        content = box(column(engine_card, self._drop, self._recent_title, self._recent, how, gap=MARGIN))
         content.setMaximumWidth(_WIDTH)
         middle = row(None, content, None, margin=MARGIN)
         middle.setStretch(1, 100)

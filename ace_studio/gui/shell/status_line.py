@@ -8,9 +8,10 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLabel, QWidget
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, HAIR
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, ProgressBar, button
+from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, button
 from ace_studio.gui.words.formatting import seconds_text
 from ace_studio.session.document import Activity, Document, EngineState, JobKind
 from ace_studio.session.session import Session
@@ -60,7 +61,7 @@ class StatusLine(QWidget):
         self.setFixedHeight(self.cancel_button.sizeHint().height() + 4)
         self._about.setProperty("role", "dim")
         parts = (self._elapsed, self.cancel_button, self.restart_button, self._about)
-        self.setLayout(row(self._dot, self._what, self._bar, *parts, margin=(GAP, 2, GAP, 2), stretch=1))
+        self.setLayout(row(self._dot, self._what, self._bar, *parts, margin=(GAP, HAIR, GAP, HAIR), stretch=1))
         self._tick = QTimer(self, interval=200)
         self._tick.timeout.connect(self._show_elapsed)
         theme.changed.connect(lambda _: self._show_dot())

@@ -8,8 +8,9 @@ from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QMenu, QSizePolicy, QToolButton
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import HAIR, MARGIN, TIGHT
 from ace_studio.gui.widgets.layouts import row
-from ace_studio.gui.widgets.small import MARGIN, ElidedLabel, set_role
+from ace_studio.gui.widgets.small import ElidedLabel, set_role
 from ace_studio.gui.words.steps import NextStep, StepState, steps_of
 from ace_studio.session.document import Document
 
@@ -36,7 +37,7 @@ class StepLine(QFrame):
         self._actions = actions
         self.buttons: dict[str, QToolButton] = {}
         self._arrows: list[QLabel] = []
-        self._layout = row(margin=(MARGIN, 4, MARGIN, 4), gap=2)
+        self._layout = row(margin=(MARGIN, TIGHT, MARGIN, TIGHT), gap=HAIR)
         self.setLayout(self._layout)
         for step, action in actions.items():
             self._add(step, action, (menus or {}).get(step, ()))

@@ -10,8 +10,9 @@ from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPainter, QPaintEvent, 
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import MARGIN, button, label
+from ace_studio.gui.widgets.small import button, label
 
 if TYPE_CHECKING:
     from ace_studio.gui.shell.main_window import MainWindow
@@ -95,7 +96,7 @@ class Tour(QFrame):
         self.next_button = button("", lambda: self.go(self._at + 1), role="primary")
         self.end_button = button(tr("End the tour"), self.close, role="link")
         buttons = row(self.end_button, None, self._count, self.back_button, self.next_button)
-        self._content = column(self._title, self._text, buttons, margin=MARGIN, gap=8)
+        self._content = column(self._title, self._text, buttons, margin=MARGIN, gap=GAP)
         self.setLayout(self._content)
         self.setFixedWidth(_WIDTH)
         self._settled = QTimer(self, interval=100)  # the areas of the window can change their sizes at any time

@@ -12,7 +12,13 @@ SYMBOL_PX = 15
 LETTER_PX = 10
 """Letters in the swatches of the legend."""
 
+HAIR = 2
+"""Between lines of one thing."""
+TIGHT = 4
+"""Between a name and its field, and between the lines of a card."""
+CLOSE = 6
+"""Between buttons of one group, and above and below the tools of a panel."""
 GAP = 8
 """Between neighbours."""
 MARGIN = 12
-"""Around the content of a dialog or a form."""
+"""Around the content of a dialog, a form or a card."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
 
+from ace_studio.gui.style.sizes import CLOSE
+
 
 class Flow(QLayout):
     """Left to right, then down."""
 
-    def __init__(self, *widgets: QWidget, gap: int = 6) -> None:
+    def __init__(self, *widgets: QWidget, gap: int = CLOSE) -> None:
         super().__init__()
         self._items: list[QLayoutItem] = []
         self._gap = gap

@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QResizeEvent, QSh
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_pixmap
-from ace_studio.gui.style.sizes import GAP, MARGIN
+from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.layouts import clear_layout, column, row
 from ace_studio.records.errors import visible
@@ -234,7 +234,7 @@ class EmptyState(QtWidgets.QWidget):
         for part in (self._picture, self._title, self._text):
             part.setAlignment(Qt.AlignmentFlag.AlignCenter)
         middle = QtWidgets.QWidget(maximumWidth=520)
-        middle.setLayout(column(self._picture, self._title, self._text, self._buttons, gap=6))
+        middle.setLayout(column(self._picture, self._title, self._text, self._buttons, gap=CLOSE))
         self._buttons.setContentsMargins(0, GAP, 0, 0)
         outer = row(None, middle, None, margin=MARGIN)
         outer.setStretch(1, 8)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QFrame, QLabel, QPushBu
 from ace_studio.gui.panels.breaks.diff_view import DiffView
 from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style.sizes import MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import column, row
@@ -60,7 +61,7 @@ class FixCard(QFrame):
         head = row(picture, title, label(words, role, wrap=False), stretch=1)
         self.setProperty("role", "card")
         self.setAccessibleName(f"{fix.title}: {words}")
-        layout = column(margin=10, gap=4)
+        layout = column(margin=MARGIN, gap=TIGHT)
         layout.addLayout(head)
         for text in self._facts():
             layout.addWidget(selectable(label(text, "dim")))

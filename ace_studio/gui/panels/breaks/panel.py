@@ -16,11 +16,12 @@ from ace_studio.gui.ops.break_entries import (
 from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, MARGIN, allow, button, label, plain_text, selectable, show_words
+from ace_studio.gui.widgets.small import allow, button, label, plain_text, selectable, show_words
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, plural, sentence
@@ -90,7 +91,7 @@ class BreaksPanel(Panel):
         self._details.hide()
         self._doing = label("", "dim")
         self._fixes = QVBoxLayout()
-        self._fixes.setSpacing(8)
+        self._fixes.setSpacing(GAP)
         content = box(
             column(
                 self._heading, self._reason, self._code, self._cost, self._hint,

@@ -13,23 +13,13 @@ from ace_studio.gui.panels.capture.method_list import MethodList, capture_summar
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import (
-    GAP,
-    MARGIN,
-    ElidedLabel,
-    allow,
-    button,
-    label,
-    quiet,
-    set_role,
-    text_field,
-    tool_button,
-)
+from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, quiet, set_role, text_field, tool_button
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.gui.words.steps import why_not
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, CaptureControl, ControlKind
@@ -70,8 +60,8 @@ class CapturePanel(Panel):
         self.batch_button.setToolTip(tr("A method took too long: keep only the batch dynamic, which is much faster"))
         order = (self.up_button, self.down_button, self.reset_button)
         tools = Flow(self.batch_button, self.compare_button, self.anew_button, *order, self.copy_button)
-        tools.setContentsMargins(GAP, 6, GAP, 6)
-        summary = row(self._summary, margin=(MARGIN, 6, MARGIN, 0))
+        tools.setContentsMargins(GAP, CLOSE, GAP, CLOSE)
+        summary = row(self._summary, margin=(MARGIN, CLOSE, MARGIN, 0))
         left = box(column(summary, tools, self.methods, gap=0, stretch=2))
         self.setLayout(column(split(left, scrolling(self._form()), sizes=(640, 440))))
         self.setFocusProxy(self.methods)
@@ -92,7 +82,7 @@ class CapturePanel(Panel):
         return box(
             column(
                 label(tr("Options"), "heading"), row(name, self.limit, None), self.batch_only, self.keep,
-                self.always_compare, label(tr("Controls"), "heading"), self.controls, None, margin=MARGIN, gap=6,
+                self.always_compare, label(tr("Controls"), "heading"), self.controls, None, margin=MARGIN, gap=CLOSE,
             )
         )  # fmt: skip
 
@@ -205,7 +195,7 @@ class ControlsEditor(QWidget):
         self._shown: tuple[object, ...] = ()
         self._texts: object = None
         self._lines = QVBoxLayout()
-        self._lines.setSpacing(4)
+        self._lines.setSpacing(TIGHT)
         self.function = text_field(tr("Function or class of the new control"), "model:function")
         self.function.setToolTip(tr("module:function, or module:Class.method; names of your files are offered"))
         self.function.setClearButtonEnabled(True)
@@ -222,8 +212,8 @@ class ControlsEditor(QWidget):
         self.kind.currentIndexChanged.connect(lambda _: self._show_meaning())
         self.add_button = button(tr("Add"), self.add)
         self._meaning = label("", "dim")
-        entry = row(self.function, self.kind, self.add_button, gap=6, stretch=0)
-        self.setLayout(column(self._lines, entry, self._meaning, gap=6))
+        entry = row(self.function, self.kind, self.add_button, gap=CLOSE, stretch=0)
+        self.setLayout(column(self._lines, entry, self._meaning, gap=CLOSE))
         self._show_meaning()
         self._show_addable()
 
@@ -257,7 +247,7 @@ class ControlsEditor(QWidget):
         remove = tool_button(words, lambda: self._session.choices.remove_control(at), tip=tr("Remove this control"))
         remove.setIcon(stroke_icon("close", colours.text_dim, colours.text_dim))
         warning = [label(f"⚠ {idle}", "warn")] if idle else []
-        made = box(column(row(name, kind, remove, gap=8, stretch=0), *warning, gap=0))
+        made = box(column(row(name, kind, remove, gap=GAP, stretch=0), *warning, gap=0))
         made.setAccessibleName(
             tr("{function} as {treat_as}. {idle}", function=control.function, treat_as=control.treat_as, idle=idle)
         )

@@ -24,8 +24,9 @@ from ace_studio.gui.ops.fates import Fate
 from ace_studio.gui.ops.running_graph import RunningGraph, running_graph
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel
+from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EdgeChoice
@@ -59,7 +60,7 @@ class CompareView(QWidget):
         self.view.setAccessibleName(tr("Graph as it really runs"))
         self.view.shows_map = False
         self.view.selection_changed.connect(self._selected)
-        line = row(self.summary, margin=(GAP, 5, GAP, 5))
+        line = row(self.summary, margin=(GAP, TIGHT, GAP, TIGHT))
         self.setLayout(column(line, self.view, gap=0))
         self._tie(first, self.view)
         self._tie(self.view, first)

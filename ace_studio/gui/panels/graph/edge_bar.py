@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QFrame, QPushButton, QSizePolicy
 
 from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP, TIGHT
 from ace_studio.gui.widgets.layouts import row
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button
+from ace_studio.gui.widgets.small import ElidedLabel, button
 from ace_studio.gui.words.formatting import plural
 from ace_studio.session.document import Document, EdgeChoice
 from ace_studio.session.session import Session
@@ -33,7 +34,14 @@ class EdgeBar(QFrame):
         )
         self.setProperty("bar", "info")
         line = row(
-            self.words, self.previous, self.next, self.open, self.back, gap=6, margin=(GAP, 4, GAP, 4), stretch=0
+            self.words,
+            self.previous,
+            self.next,
+            self.open,
+            self.back,
+            gap=CLOSE,
+            margin=(GAP, TIGHT, GAP, TIGHT),
+            stretch=0,
         )
         self.setLayout(line)
         view.canvas.scene_changed.connect(self._say)

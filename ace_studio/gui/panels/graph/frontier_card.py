@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton
 from ace_studio.gui.ops.break_entries import Entry, select_line
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import column, row
@@ -53,10 +54,12 @@ class FrontierCard(QFrame):
         self.copy_button = self._button("Copy", self._copy)
         self.inputs_button = self._button(tr("Go to Inputs"), lambda: self.panel_wanted.emit("shapes"))
         self.list_button = self._button(tr("All breaks"), lambda: self.panel_wanted.emit("breaks"))
-        head = row(self._picture, self._heading, self._close, gap=6, stretch=1)
+        head = row(self._picture, self._heading, self._close, gap=CLOSE, stretch=1)
         buttons = Flow(self.inputs_button, self.try_button, self.open_button, self.copy_button, self.list_button)
         self.setLayout(
-            column(head, self._what, self._why, self._code, self._remedy, self._where, buttons, margin=10, gap=4)
+            column(
+                head, self._what, self._why, self._code, self._remedy, self._where, buttons, margin=MARGIN, gap=TIGHT
+            )
         )
         theme.changed.connect(self._restyle)
         self.hide()

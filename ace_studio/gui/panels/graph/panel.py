@@ -23,11 +23,12 @@ from ace_studio.gui.panels.graph.saved_views import SavedViews
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, fill_combo, label
+from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.steps import WEIGHTS_ALONE, why_not
 from ace_studio.records.by_identity import are_same
@@ -65,7 +66,7 @@ class GraphPanel(Panel):
         self.view.op_activated.connect(self._show_source)
         self.view.laid_out.connect(self._laid_out)
         self.view.menu_opening.connect(lambda menu, op_ids: add_precision_menus(menu, session, op_ids))
-        self._captured = box(row(label(tr("As it was captured"), "dim", wrap=False), margin=(GAP, 5, GAP, 5)))
+        self._captured = box(row(label(tr("As it was captured"), "dim", wrap=False), margin=(GAP, TIGHT, GAP, TIGHT)))
         self._captured.hide()
         self._split = split(box(column(self._captured, self.view, gap=0)), sizes=())
         self.compare: CompareView | None = None
@@ -101,7 +102,7 @@ class GraphPanel(Panel):
         named = label(tr("Colour by"), "dim", wrap=False)
         chosen = self._selected, self._precision_label, self.precision
         parts = (self.colour_by, *chosen, self.views, self.compare_button)
-        return box(row(named, *parts, margin=(GAP, 5, GAP, 5), stretch=2))
+        return box(row(named, *parts, margin=(GAP, TIGHT, GAP, TIGHT), stretch=2))
 
     def _build_cards(self) -> None:
         """Build the card over the graph, and the card for a window without a graph."""

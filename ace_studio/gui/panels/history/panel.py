@@ -14,11 +14,12 @@ from PySide6.QtWidgets import QLineEdit
 from ace_studio.gui.panels.history.columns import history_columns
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, FilterField, button, label, on_key, text_field
+from ace_studio.gui.widgets.small import FilterField, button, label, on_key, text_field
 from ace_studio.gui.widgets.table_look import count_words, plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
@@ -66,19 +67,15 @@ class HistoryPanel(Panel):
         self.refresh_button = button(
             tr("Read again"), session.history.load_history, tip=tr("Runs of the command line are listed too")
         )
-        tools = row(
-            self.filter, self._count, self.name, self.tags, self.note, self.refresh_button, gap=6,
-            margin=(GAP, GAP, GAP, 0),
-        )  # fmt: skip
-        for at, share in ((0, 3), (2, 1), (3, 1), (4, 2)):
-            tools.setStretch(at, share)
-        buttons = Flow(gap=6)
+        tools = row(self.filter, self._count, self.refresh_button, gap=CLOSE, margin=(GAP, GAP, GAP, 0), stretch=0)
+        buttons = Flow(gap=CLOSE)
         for each in (
             self.look_button, self.compare_button, *self.pin_buttons, self.time_button, self.recipe_button,
             self.report_button, self.folder_button, self.remove_button, self.undo_button,
+            self.name, self.tags, self.note,
         ):  # fmt: skip
             buttons.addWidget(each)
-        buttons.setContentsMargins(GAP, 6, GAP, GAP)
+        buttons.setContentsMargins(GAP, CLOSE, GAP, GAP)
         on_key(self.table, QKeySequence.StandardKey.Delete, self._remove)
         self._list = box(column(tools, buttons, self.table, gap=0))
         self.show_pages("clock", self._list)

@@ -10,22 +10,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QFrame, QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import NameBox, WholeBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import (
-    GAP,
-    MARGIN,
-    ElidedLabel,
-    button,
-    fill_combo,
-    label,
-    quiet,
-    set_role,
-    show_words,
-)
+from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label, quiet, set_role, show_words
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
 from ace_studio.gui.words.steps import WEIGHTS_ALONE, has_random_weights
 from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
@@ -66,7 +57,7 @@ class ModelPanel(Panel):
         card.setLayout(
             column(
                 self._name, self._kind, self._where, self._trust, self._would_run, self._notes,
-                margin=10, gap=4,
+                margin=MARGIN, gap=TIGHT,
             )
         )  # fmt: skip
         self.entry = self._picker(tr("The callable that makes the model"), session.choices.set_entry)
@@ -109,7 +100,7 @@ class ModelPanel(Panel):
                 self._tensors,
                 None,
                 margin=MARGIN,
-                gap=14,
+                gap=MARGIN,
             )
         )
         self.setLayout(column(scrolling(content)))
@@ -269,7 +260,7 @@ class Origin(QFrame):
         self._session = session
         self._about_to_open = about_to_open
         self._report: FileReport | None = None
-        self._buttons = column(gap=4)
+        self._buttons = column(gap=TIGHT)
         title = label(tr("What are these weights of?"), "heading")
         text = label(
             tr(
@@ -278,7 +269,7 @@ class Origin(QFrame):
             ),
             "dim",
         )
-        self.setLayout(column(title, text, self._buttons, margin=10, gap=4))
+        self.setLayout(column(title, text, self._buttons, margin=MARGIN, gap=TIGHT))
         self.hide()
 
     def update_from(self, document: Document) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 
 from ace_studio.gui.panels.plan.field_rows import FieldKind, FieldRow
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import TIGHT
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, NameBox, WholeBox
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import fill_combo, label, quiet, set_role
@@ -118,7 +119,7 @@ def _typed(form: Form, field: FieldRow) -> Editor:
 def _ticks(form: Form, field: FieldRow) -> Editor:
     boxes: Mapping[str, QtWidgets.QCheckBox] = {value: QtWidgets.QCheckBox(value) for value, _ in field.options}
     holder = QtWidgets.QWidget()
-    layout = column(gap=4)
+    layout = column(gap=TIGHT)
     for value, words in field.options:
         boxes[value].setToolTip(words)
         boxes[value].toggled.connect(
@@ -151,7 +152,7 @@ def _named(form: Form, field: FieldRow) -> Editor:
     browse.setToolTip(tr("Choose a file"))
     browse.setAccessibleName(tr("{text}: choose a file", text=field.text))
     browse.clicked.connect(lambda: form.browse(field))
-    holder = box(row(combo, browse, gap=4))
+    holder = box(row(combo, browse, gap=TIGHT))
     browse.setVisible(field.takes_file)  # not before it has a parent: it would be a window
     holder.setFocusProxy(combo)
 

@@ -13,6 +13,7 @@ from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
 from ace_studio.gui.panels.plan.op_note import OpNote
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import label, offer_menu, quiet, short_lived_menu, show_words, tip_text
@@ -58,9 +59,9 @@ class ModuleTree(QWidget):
         self.ticks = ComboBox(tr("Precision of modules that are ticked"), low)
         self.ticks.setCurrentIndex(self.ticks.findData(str(Precision.INT8_STATIC)))
         self._note = label("", "dim")
-        self._line = box(row(label(tr("Tick means"), "dim", wrap=False), self.ticks, None, gap=6))
+        self._line = box(row(label(tr("Tick means"), "dim", wrap=False), self.ticks, None, gap=CLOSE))
         self.about_ops = OpNote()
-        self.setLayout(column(self._note, self.tree, self.about_ops, self._line, gap=6))
+        self.setLayout(column(self._note, self.tree, self.about_ops, self._line, gap=CLOSE))
 
     def _make_tree(self) -> QTreeWidget:
         tree = QTreeWidget()

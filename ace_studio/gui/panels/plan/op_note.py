@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 from ace_studio.gui.ops.facts import op_facts
 from ace_studio.gui.ops.precision_offers import Offer, op_offers
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import TIGHT
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import label, set_role
 from ace_studio.gui.words.formatting import plural
@@ -28,7 +29,7 @@ class OpNote(QWidget):
         self.why.toggled.connect(lambda _: self._fold())
         self.reasons = label("", "dim")
         self.reasons.setTextFormat(Qt.TextFormat.RichText)
-        self.setLayout(column(self.words, self.why, self.reasons, gap=3))
+        self.setLayout(column(self.words, self.why, self.reasons, gap=TIGHT))
         self.hide()
 
     def update_from(self, document: Document) -> None:

@@ -16,10 +16,11 @@ from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.panels.plan.targets import TargetsForm
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import MARGIN, button, label, rule
+from ace_studio.gui.widgets.small import button, label, rule
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import plural
@@ -80,7 +81,7 @@ class PlanPanel(Panel):
         self.ready.setMinimumWidth(1)  # a long name must not widen the panel
         self.ready.hide()
         content = QWidget()
-        layout = column(row(self.ready, None), margin=MARGIN, gap=8)
+        layout = column(row(self.ready, None), margin=MARGIN, gap=GAP)
         for at, (name, section) in enumerate(self.sections.items()):
             if at:
                 layout.addWidget(rule())

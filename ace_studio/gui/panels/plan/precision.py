@@ -10,6 +10,7 @@ from ace_studio.gui.panels.plan.module_tree import ModuleTree
 from ace_studio.gui.panels.plan.record_form import RecordForm
 from ace_studio.gui.panels.plan.rule_list import RuleList
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import fill_combo, label, set_role, show_words
@@ -47,7 +48,7 @@ class PrecisionForm(QWidget):
         self.rules = RuleList(session)
         self.scheme = RecordForm(session, SCHEME_FIELDS)
         parts = (self.default, self._about, self._refused, self.modules, self.rules, self.scheme)
-        self.setLayout(column(*parts, gap=6))
+        self.setLayout(column(*parts, gap=CLOSE))
         self.scheme.setVisible(bool(self.scheme.fields))  # not before it has a parent: it would be a window
 
     def update_from(self, document: Document) -> None:

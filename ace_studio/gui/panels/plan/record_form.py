@@ -14,7 +14,8 @@ from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QWidget
 from ace_studio.gui.panels.plan.editors import EDITORS, Editor
 from ace_studio.gui.panels.plan.field_rows import FieldRow
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.widgets.small import GAP, label, set_role, show_words
+from ace_studio.gui.style.sizes import GAP, HAIR
+from ace_studio.gui.widgets.small import label, set_role, show_words
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.choices import table_of
@@ -84,7 +85,7 @@ class RecordForm(QWidget):
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(1, 1)
-        grid.setVerticalSpacing(2)
+        grid.setVerticalSpacing(HAIR)
         for at, field in enumerate(self.fields):
             self._add(field, grid, 3 * at)
             grid.setRowMinimumHeight(3 * at + 2, GAP // 2)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView,
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
 from ace_studio.gui.panels.plan.choosers import PrecisionCells
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import button, label, offer_menu, on_key, short_lived_menu, show_words, text_field
@@ -128,9 +129,9 @@ class RuleList(QWidget):
         self.add_button = button(tr("Add"), self._add, tip=tr("Add the rule at the end, where it wins"))
         self.add_button.setAccessibleName(tr("Add the rule"))
         self.preview = label("", "dim")
-        self._tools = box(row(self.up, self.down, self.remove, None, gap=6))
-        new = row(self.precision, self.add_button, None, gap=6)
-        self.setLayout(column(self.table, self._tools, self.match, self.preview, new, gap=6))
+        self._tools = box(row(self.up, self.down, self.remove, None, gap=CLOSE))
+        new = row(self.precision, self.add_button, None, gap=CLOSE)
+        self.setLayout(column(self.table, self._tools, self.match, self.preview, new, gap=CLOSE))
 
     def _make_table(self) -> QTableView:
         table = QTableView()

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.records.errors import AceError
@@ -39,7 +40,7 @@ class Section(QWidget):
         self.head.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self._words = ""
         self._summary = ElidedLabel(role="dim")
-        self._column = column(row(self.head, self._summary, gap=6, stretch=1), gap=6)
+        self._column = column(row(self.head, self._summary, gap=CLOSE, stretch=1), gap=CLOSE)
         self.setLayout(self._column)
         self.head.setChecked(kept if isinstance(kept, bool) else is_open)
         self.head.toggled.connect(self._toggled)

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 
 from ace_studio.gui.ops.precision_offers import AUTO
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import TIGHT
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import label, quiet, set_role, show_words
 from ace_studio.records.messages import TargetReport
@@ -27,7 +28,7 @@ class TargetsForm(QWidget):
         self.auto.toggled.connect(lambda _: self._choose())
         self.boxes: dict[str, QCheckBox] = {}
         self._reasons = {name: label("", "dim") for name in TARGET_ROWS}
-        layout = column(self.auto, gap=4)
+        layout = column(self.auto, gap=TIGHT)
         for name in TARGET_ROWS:
             box = QCheckBox(name)
             box.toggled.connect(lambda _: self._choose())

@@ -16,10 +16,11 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QHBoxLayout, Q
 from ace_studio.gui.ops.facts import selected_run
 from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, result_columns, result_rows
 from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style.sizes import CLOSE, GAP, HAIR
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, button, label, offer_menu, set_role, tip_text
+from ace_studio.gui.widgets.small import button, label, offer_menu, set_role, tip_text
 from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
@@ -132,8 +133,8 @@ class ResultsPanel(Panel):
         self.more_button = button(tr("More"), lambda: None)
         self.more_button.setMenu(self.menu)
         return row(
-            column(self._verdict, self._why, gap=2), self.plan_button, self.warnings_button, self.more_button,
-            self.export_button, margin=(GAP, 6, GAP, 6), stretch=0,
+            column(self._verdict, self._why, gap=HAIR), self.plan_button, self.warnings_button, self.more_button,
+            self.export_button, margin=(GAP, CLOSE, GAP, CLOSE), stretch=0,
         )  # fmt: skip
 
     def _build_menu(self) -> QMenu:

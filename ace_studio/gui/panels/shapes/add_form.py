@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from ace_studio.gui.panels.shapes import rows
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import TIGHT
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import row
 from ace_studio.gui.widgets.small import button, set_role
@@ -42,7 +43,7 @@ class AddInputForm(QWidget):
         self.dtype.addItems([*rows.INPUT_DTYPES, *rows.PLAIN_KINDS])
         self.dtype.currentTextChanged.connect(self._change_kind)
         self.button = button(tr("Add input"), self.add)
-        self.setLayout(row(self.name, self.shape, self.dtype, self.button, gap=4))
+        self.setLayout(row(self.name, self.shape, self.dtype, self.button, gap=TIGHT))
 
     def offer(self, names: Sequence[str]) -> None:
         """Set the inputs that have no column yet; the first is the default name."""

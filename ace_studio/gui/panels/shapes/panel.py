@@ -17,11 +17,12 @@ from ace_studio.gui.panels.shapes.presets import PRESETS, Preset, ProofRow, fits
 from ace_studio.gui.panels.shapes.rows import VALUE_SOURCES, Row, add_input, paste, remove_input, with_rows
 from ace_studio.gui.panels.shapes.verdicts import next_choice, refused_rows
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import GAP, ElidedLabel, button, offer_menu, on_key, set_role
+from ace_studio.gui.widgets.small import ElidedLabel, button, offer_menu, on_key, set_role
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import ShapesFrom
@@ -79,12 +80,12 @@ class ShapesPanel(Panel):
         self._tools = box(
             Flow(
                 self.add_row_button, self.remove_row_button, self.sizes_button, self.paste_button, self.fill_button,
-                self.form, self.remove_input_button, gap=4,
+                self.form, self.remove_input_button, gap=TIGHT,
             )
         )  # fmt: skip
         top = row(self._source, self.use_rows_button, self.catch_button, stretch=0)
         self._proposal = box(row(self._doubt, self.prove_button, None))
-        return column(top, self._tools, self._proposal, gap=4, margin=GAP)
+        return column(top, self._tools, self._proposal, gap=TIGHT, margin=GAP)
 
     def update_from(self, document: Document) -> None:
         """Show rows and verdicts."""

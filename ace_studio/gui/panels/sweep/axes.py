@@ -9,6 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QLineEdit, QWidget
 
 from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style.sizes import CLOSE, TIGHT
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import label, quiet, set_role, text_field, tip_text
 from ace_studio.records.errors import AceError
@@ -42,8 +43,8 @@ class AxisTable(QWidget):
         """What each field had when nobody was typing."""
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(6)
-        grid.setVerticalSpacing(4)
+        grid.setHorizontalSpacing(CLOSE)
+        grid.setVerticalSpacing(TIGHT)
         for at, axis in enumerate(Axis):
             hint, tip = _HINTS[axis]
             field = self.fields[axis] = text_field(tr("Values of {axis}", axis=axis), hint)

@@ -16,21 +16,13 @@ from ace_studio.gui.panels.sweep.pictures import HeatTable, draw_front
 from ace_studio.gui.panels.sweep.place import PlaceFields
 from ace_studio.gui.panels.sweep.words import exclusion_words, outcome_words, preview_words, progress_words
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import (
-    GAP,
-    ElidedLabel,
-    ProgressBar,
-    allow,
-    button,
-    label,
-    quiet,
-    show_words,
-)
+from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, quiet, show_words
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.records.errors import ErrorCode, explained
@@ -94,10 +86,10 @@ class SweepPanel(Panel):
     def _lay_out(self) -> None:
         head = row(
             self.start_button, self.cancel_button, self.trust_button, self.progress, self.status, self.view,
-            self.report_button, self.export_button, gap=6, margin=(GAP, GAP, GAP, 6), stretch=4,
+            self.report_button, self.export_button, gap=CLOSE, margin=(GAP, GAP, GAP, CLOSE), stretch=4,
         )  # fmt: skip
         files = Flow(self.open_button, self.own_button, self.save_button)
-        form = column(self._what, self.forecast, self.axes, self.excluded, files, self.place, None, gap=6,
+        form = column(self._what, self.forecast, self.axes, self.excluded, files, self.place, None, gap=CLOSE,
                       margin=(GAP, 0, GAP, GAP))  # fmt: skip
         self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(440, 520)), gap=0, stretch=1))
 
