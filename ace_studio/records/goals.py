@@ -171,5 +171,7 @@ def cost(figures: Figures, objective: Objective) -> tuple[float, float, float, f
 
 def rank(figures: Figures, goal: Goal) -> tuple[float, ...]:
     """The sort key of runs: the smallest is the best one that meets the goal, or else the nearest to it."""
-    objective = Objective.ACCURACY if misses(figures, goal) else goal.optimize
-    return (goal_distance(figures, goal), *cost(figures, objective))
+    is_missed = bool(misses(figures, goal))
+    objective = Objective.ACCURACY if is_missed else goal.optimize
+    # A bound that is missed by the last digit of a float has distance 0.
+    return (float(is_missed), goal_distance(figures, goal), *cost(figures, objective))

@@ -88,16 +88,15 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
         return ()
     found = [card for rule in RULES if (card := rule(facts)) is not None]
     fresh = [card for card in found if card.kind != facts.recipe.advice_from.kind or card.kind in _URGENT]
-    return tuple(sorted(fresh, key=lambda card: -_rank(card, facts))[:MOST_CARDS])
+    return tuple(sorted(fresh, key=lambda card: _rank(card, facts), reverse=True)[:MOST_CARDS])
 
 
-def _rank(card: Advice, facts: Facts) -> float:
-    """Urgent cards first, then those for missed bounds, then those for the objective; each by the size of the gain."""
-    urgent = 100.0 if card.kind in _URGENT else 0.0
-    missed = 10.0 if facts.missed & _BOUNDS.get(card.quantity, frozenset()) else 0.0
+def _rank(card: Advice, facts: Facts) -> tuple[bool, bool, float]:
+    """Urgent cards first, then those for missed bounds; each by the gain, where one for the objective counts more."""
+    is_for_missed = bool(facts.missed & _BOUNDS.get(card.quantity, frozenset()))
     wanted = 3.0 if card.quantity is _WANTED[facts.objective] else 0.0
     by_hand = -1.0 if card.do_first else 0.0
-    return urgent + missed + wanted + by_hand + _size(card)
+    return card.kind in _URGENT, is_for_missed, wanted + by_hand + _size(card)
 
 
 def _size(card: Advice) -> float:

@@ -81,7 +81,7 @@ def ended_early(problem: Problem, measured: Result | None = None) -> tuple[str, 
     is_cancelled = problem.code is ErrorCode.CANCELLED
     status = ResultStatus.CANCELLED if is_cancelled else ResultStatus.FAILED
     empty = Result(status=status, fingerprint="", environment={})
-    result = replace(measured or empty, status=status, error=problem, chosen=None, goal_met=None)
+    result = replace(measured or empty, status=status, error=problem, chosen=None, goal_met=None, seconds=0.0)
     return str(status) if problem.code is not ErrorCode.CRASH else "crashed", result
 
 

@@ -6,11 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from ace_studio.engine.advice import advise
+from ace_studio.engine.advice.accuracy_rules import keep_the_worst_ops
 from ace_studio.engine.advice.cards import free_the_batch, give_calibration_data
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.recipes.recipe import (
     AdviceOrigin,
     Goal,
+    Objective,
     TargetsChoice,
 )
 from ace_studio.records.results import (
@@ -37,6 +39,15 @@ def test_what_the_goal_misses_comes_first_and_three_are_enough():
     assert len(cards) == 3 and cards[0].kind == "keep-ops-high"
     fast = replace(RECIPE, targets=TargetsChoice(names=("onnxruntime",)))
     assert advise(facts(replace(RUN, sqnr_db=35.0), recipe=fast, **everything))[0].quantity is AdviceQuantity.LATENCY
+
+
+def test_a_large_gain_that_helps_no_missed_bound_comes_after_what_helps_one():
+    recipe = replace(RECIPE, goal=Goal(max_latency_ratio=0.1, optimize=Objective.ACCURACY))
+    slow = replace(RUN, speedup=1.2)
+    noise = scan(5.0, 90.0, 90.0)
+    assert keep_the_worst_ops(facts(slow, recipe=recipe, sensitivity=noise)).estimated_gain == 60.0
+    cards = advise(facts(slow, recipe=recipe, targets=HERE, sensitivity=noise))
+    assert [card.quantity for card in cards[:2]] == [AdviceQuantity.LATENCY] * 2
 
 
 def test_a_card_is_not_given_again_to_the_run_that_was_made_from_it():

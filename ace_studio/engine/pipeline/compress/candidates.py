@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 import torch
@@ -123,13 +124,18 @@ def original_target(frontend: str) -> str:
 def choose(runs: Sequence[TargetRun], baseline: Baseline, goal: Goal) -> tuple[int | None, bool | None]:
     """Index of the best run by `goals.rank`, and whether it meets the goal (None if the goal has no bound).
 
-    Only measured runs whose artifact was verified count.
+    Only measured runs whose artifact was verified count. Of runs that are equal but for a gain in the metric within its
+    interval, the one that gained more is taken.
     """
     finished = _finished(runs, baseline)
-    best = min(finished, key=lambda i: rank(finished[i], goal), default=None)
+    best = min(finished, key=lambda i: _order(finished, runs, goal, i), default=None)
     if not goal.has_bound:
         return best, None
     return best, best is not None and not misses(finished[best], goal)
+
+
+def _order(finished: Mapping[int, Figures], runs: Sequence[TargetRun], goal: Goal, i: int) -> tuple[float, ...]:
+    return (*rank(finished[i], goal), runs[i].metric_drop or 0.0)
 
 
 def _finished(runs: Sequence[TargetRun], baseline: Baseline) -> dict[int, Figures]:
@@ -145,29 +151,39 @@ def prefer_exact(
 ) -> tuple[int, str]:
     """What to choose if speed was wanted and the best run has none: its target's fp32, or the original; and why.
 
+    Where the goal is missed, the nearest run stays chosen. A run that beats the exact one is taken instead of it.
+
     Args:
         best: What `choose` gave.
         runs: All runs.
         baseline: What the speed-ups refer to.
-        goal: A run that misses a bound that the best meets is not taken instead.
+        goal: A run that misses it is not taken instead.
         original: The target that runs the model as the baseline does.
     """
     finished, reasons = _finished(runs, baseline), []
-    if runs[best].speed_undecided:
+    if runs[best].speed_undecided or misses(finished[best], goal):
         return best, ""
+    order = partial(_order, finished, runs, goal)
     for name, field_name in ((runs[best].target, "float_speedup"), (original, "speedup")):
         run = runs[best]
-        exact = next((i for i in finished if (runs[i].target, runs[i].precision) == (name, Precision.FP32)), None)
+        floats = [i for i in finished if (runs[i].target, runs[i].precision) == (name, Precision.FP32)]
+        exact = best if best in floats else min(floats, key=order, default=None)
         speedup, low, high = (getattr(run, field_name + end) for end in ("", "_low", "_high"))
         if exact in (None, best) or speedup is None or is_clearly_faster(speedup, low):
             continue
-        missed = {miss.bound for miss in misses(finished[best], goal)}
-        if {miss.bound for miss in misses(finished[exact], goal)} <= missed:
+        if not misses(finished[exact], goal):
             range_words = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"
             other = f"{name} fp32" if field_name == "float_speedup" else "the original"
             why = f"{run.target} {run.precision} is not clearly faster than {other} ({speedup:.2f}x{range_words})"
             reasons.append(why)
             best = exact
+    if reasons:
+        figures, same = finished[best], runs[best].agreement or 0.0
+        better = (i for i, one in finished.items() if one == figures or one.beats(figures))
+        chosen = min((best, *(i for i in better if (runs[i].agreement or 0.0) >= same)), key=order)
+        if chosen != best:
+            reasons.append(f"in no figure is it worse than {runs[best].target} {runs[best].precision}")
+            best = chosen
     return best, "; ".join(reasons)
 
 
