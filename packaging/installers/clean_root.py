@@ -34,7 +34,8 @@ class CleanRoot:
                 raise BuildError(f"{tool} is not installed", f"apt-get install {tool.lower()}")
         self.folder = folder
         self.home = folder / HOME
-        self._log = log.open("w", encoding="utf-8")
+        self._log = log
+        log.write_text("", encoding="utf-8")
         self._rows: list[str] = []
 
     def step(self, name: str, action: Callable[[], object]) -> None:
@@ -48,7 +49,7 @@ class CleanRoot:
             action()
         except (BuildError, AssertionError, subprocess.TimeoutExpired) as error:
             self.note(f"failed: {error}")
-            raise BuildError(f"{name}: {error}", f"the log is {self._log.name}") from error
+            raise BuildError(f"{name}: {error}", f"the log is {self._log}") from error
         self.fact(name, f"{time.monotonic() - started:.1f} s")
 
     def fact(self, name: str, value: str) -> None:
@@ -59,8 +60,8 @@ class CleanRoot:
 
     def note(self, text: str) -> None:
         """Write a line to the log."""
-        self._log.write(text + "\n")
-        self._log.flush()
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(text + "\n")
 
     def summary(self, title: str) -> str:
         """Date, machine and all figures, without any path of this machine."""
