@@ -65,6 +65,9 @@ def _say(event: SweepEvent, console: Console) -> None:
     if isinstance(event, JobAdvanced):
         console.show_progress(Progress(phase=Phase(event.phase), detail=f"job {event.job}"))
         return
+    if event.is_lost:
+        console.say("The scheduler does not answer and is looked for; the jobs go on there. Ctrl-C ends the search")
+        return
     left = "" if event.remaining_s is None else f", about {event.remaining_s:.0f} s left"
     if event.row is None:
         console.say(f"{event.done} of {event.total} jobs are done; {event.workers} at once")

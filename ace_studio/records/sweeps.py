@@ -174,6 +174,8 @@ class SweepAdvanced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Estimate from the median of the jobs so far; None before the first ended."""
     kept: tuple[SweepRow, ...] = ()
     """When the sweep begins: the rows that an earlier call left."""
+    is_lost: bool = False
+    """The connection to the scheduler was lost; it is being looked for, and the jobs go on there."""
 
 
 SweepEvent = JobAdvanced | SweepAdvanced

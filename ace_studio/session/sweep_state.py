@@ -48,6 +48,8 @@ class SweepState(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
     total: int = 0
     at_once: int = 0
+    is_lost: bool = False
+    """Whether the scheduler does not answer, and is looked for."""
     remaining_s: float | None = None
     status: SweepStatus | None = None
     """How the sweep with these rows ended; None if it goes on, or there is none."""

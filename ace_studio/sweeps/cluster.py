@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import dask
-from distributed import Client, Event, Future, KilledWorker, LocalCluster
-from distributed.comm import CommClosedError
+from distributed import CancelledError, Client, Event, Future, KilledWorker, LocalCluster
+from distributed.client import ClosedClientError
 
 from ace_studio.records.errors import AceError, ErrorCode, message_of
-from ace_studio.sweeps.work import SweepWorker, run_task
+from ace_studio.sweeps.work import SweepWorker, forget_starts, run_task
 
 CONNECT_S = 10.0
-RECONNECT_S = 60.0
-"""For so long the scheduler is looked for after its connection was lost."""
+RECONNECT_S = 24 * 3600.0
+"""For so long the scheduler is looked for after its connection was lost: a night, or a laptop that sleeps."""
 GPU, TIMING = "GPU", "timing"
 """Names of resources that workers may offer, as in ``dask worker --resources "GPU=1 timing=1"``."""
 
-Told = Mapping[str, Any]
-"""Progress of one job, as `sweeps.work` sends it."""
+_GONE = (OSError, TimeoutError, CancelledError, ClosedClientError, RuntimeError)
+"""What Dask's client raises where its connection is lost or closed."""
 
 
 def scheduler_settings() -> dict[str, Any]:
@@ -72,6 +72,9 @@ def local_cluster(cores: Sequence[list[int]]) -> Iterator[LocalCluster]:
 class Connection:
     """A connection to the scheduler, the jobs that were given to it, and the queue of what comes back.
 
+    A job has a name that follows from its content. At a scheduler behind an address every job is published as
+    ``TOPIC-NAME``: it goes on while nobody is connected, and a later `Connection` with the same topic finds it.
+
     `take` gives ``(job, answer, error)`` for a job that ended, ``("", told, None)`` for progress, and None after a wait
     without news. A lost connection is made again; the jobs go on meanwhile, and none runs twice.
     """
@@ -84,55 +87,96 @@ class Connection:
         self._cluster, self.topic = cluster, topic
         self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._futures: dict[str, Future[bytes]] = {}
-        self._sent: dict[str, tuple[bytes, Mapping[str, Path], Mapping[str, float]]] = {}
+        self._sent: dict[str, tuple[bytes, Mapping[str, Path], Mapping[str, float], int]] = {}
         self._contents: dict[str, Any] = {}
         """Hash -> the scheduler's name for this content, which a worker fetches once."""
+        self._published = set[str]()
+        """Jobs that the scheduler had when it was connected."""
+        self._lost_s: float | None = None
         self._client = self._connect()
 
     def _connect(self) -> Client:
+        client: Client | None = None
         try:
             client = Client(self._cluster, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
-        except (OSError, TimeoutError, ValueError) as error:
+            client.subscribe_topic(self.topic, self._told)  # type: ignore[no-untyped-call]
+            if self.is_elsewhere:
+                begin = f"{self.topic}-"
+                names: Sequence[str] = client.list_datasets()  # type: ignore[no-untyped-call]
+                self._published = {one.removeprefix(begin) for one in names if one.startswith(begin)}
+        except (*_GONE, ValueError) as error:
+            if client is not None:
+                _close(client)
             raise AceError.of(
                 ErrorCode.NOT_FOUND,
                 f"No Dask scheduler answers at {self._cluster}",
                 why=message_of(error),
                 remedy="Check the address, and the TLS settings of Dask's configuration if the scheduler wants them.",
             ) from error
-        client.subscribe_topic(self.topic, self._told)  # type: ignore[no-untyped-call]
         return client
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the scheduler is not this process's own."""
+        return isinstance(self._cluster, str)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the scheduler is being looked for."""
+        return self._lost_s is not None
 
     def _told(self, event: tuple[float, Any]) -> None:
         self._news.put(("", event[1]))
 
     @property
     def workers(self) -> Mapping[str, Mapping[str, Any]]:
-        """The workers by address, with their names and resources."""
-        found: dict[str, Mapping[str, Any]] = self._client.scheduler_info(n_workers=-1)["workers"]
+        """The workers by address, with their names and resources; none while the connection is lost."""
+        found: dict[str, Mapping[str, Any]] = {}
+        with suppress(*_GONE):
+            found = self._client.scheduler_info(n_workers=-1)["workers"]
         return found
 
-    def has_resource(self, name: str) -> bool:
-        """Whether any worker offers a resource."""
-        return any(name in worker.get("resources", {}) for worker in self.workers.values())
+    def resource(self, name: str) -> float:
+        """The most that a worker offers of a resource; 0 if none offers any."""
+        return max((worker.get("resources", {}).get(name, 0.0) for worker in self.workers.values()), default=0.0)
 
-    def send(self, job: str, packed: bytes, files: Mapping[str, Path], resources: Mapping[str, float]) -> None:
-        """Give a job to the scheduler; ``files`` are those that it needs by their hash, each of which is sent once."""
-        self._sent[job] = packed, files, resources
-        self._submit(job)
+    def send(
+        self, job: str, packed: bytes, files: Mapping[str, Path], resources: Mapping[str, float], *, place: int
+    ) -> None:
+        """Give a job to the scheduler, which may have it already from an earlier call.
+
+        ``files`` are those that it needs by their hash, each of which is sent once; jobs with a lower ``place`` run
+        earlier.
+        """
+        self._sent[job] = packed, files, resources, place
+        if not self.is_lost:
+            with self._noticing_loss():
+                self._submit(job)
+
+    def forget_others(self) -> None:
+        """End the jobs of earlier calls that were not sent again: their recipe or code has changed since."""
+        with self._noticing_loss():
+            for job in self._published - self._sent.keys():
+                name = f"{self.topic}-{job}"
+                self._client.cancel([self._client.get_dataset(name)], force=True)  # type: ignore[no-untyped-call]
+                self._client.unpublish_dataset(name)
 
     def _submit(self, job: str) -> None:
-        packed, files, resources = self._sent[job]
-        for digest, path in files.items():
-            if digest not in self._contents:
-                self._contents |= self._client.scatter({digest: path.read_bytes()})  # type: ignore[no-untyped-call]
-        blobs = {digest: self._contents[digest] for digest in files}
         key = f"{self.topic}-{job}"
-        future = self._client.submit(
-            run_task, packed, blobs, key=key, resources=dict(resources) or None, priority=-int(job), pure=False
-        )
-        if isinstance(self._cluster, str):
-            # What is published is kept by the scheduler while nobody is connected to it.
-            self._client.publish_dataset(future, name=key, override=True)
+        if job in self._published:
+            future: Future[bytes] = self._client.get_dataset(key)
+        else:
+            packed, files, resources, place = self._sent[job]
+            for digest, path in files.items():
+                if digest not in self._contents:
+                    self._contents |= self._client.scatter({digest: path.read_bytes()})  # type: ignore[no-untyped-call]
+            blobs = {digest: self._contents[digest] for digest in files}
+            future = self._client.submit(
+                run_task, packed, blobs, key=key, resources=dict(resources) or None, priority=-place, pure=False
+            )
+            if self.is_elsewhere:
+                # What is published is kept by the scheduler while nobody is connected to it.
+                self._client.publish_dataset(future, name=key, override=True)
         self._futures[job] = future
         future.add_done_callback(lambda done: self._ended(job, done))  # type: ignore[no-untyped-call]
 
@@ -141,12 +185,18 @@ class Connection:
         self._news.put((job, future))
 
     def take(self, timeout_s: float) -> tuple[str, Any, BaseException | None] | None:
-        """The next news. Raises: AceError(NOT_FOUND) if the connection was lost and could not be made again."""
+        """The next news.
+
+        Raises: AceError(NOT_FOUND) if the connection was lost and could not be made again within `RECONNECT_S`.
+        """
+        if self.is_lost:
+            self._reconnect()
+            return None
         try:
             job, found = self._news.get(timeout=timeout_s)
         except queue.Empty:
             if self._client.status not in {"running", "connecting", "newly-created"}:
-                self._reconnect()
+                self._lose()
             return None
         if not job:
             return "", found, None
@@ -156,40 +206,52 @@ class Connection:
         if future.status == "error":
             return job, None, future.exception()  # type: ignore[no-untyped-call]
         if future.status == "finished":
-            with suppress(CommClosedError, OSError, TimeoutError):
+            with suppress(*_GONE):
                 return job, future.result(), None
-        self._reconnect()  # the future is cancelled or lost, because the connection is
+        self._lose()  # the future is cancelled or lost, because the connection is
         return None
 
     def done(self, job: str) -> None:
         """Let the scheduler forget a job."""
         future, _ = self._futures.pop(job), self._sent.pop(job)
         with suppress(Exception):  # it only frees memory there, and the connection may be gone
-            if isinstance(self._cluster, str):
+            if self.is_elsewhere:
                 self._client.unpublish_dataset(f"{self.topic}-{job}")
+                forget_starts(self.topic, job, self._client)
             future.release()  # type: ignore[no-untyped-call]
 
+    @contextmanager
+    def _noticing_loss(self) -> Iterator[None]:
+        try:
+            yield
+        except _GONE:
+            self._lose()
+
+    def _lose(self) -> None:
+        self._lost_s = time.monotonic()
+        _close(self._client)
+
     def _reconnect(self) -> None:
-        with suppress(Exception):  # what is left of the old connection may fail in any way
-            self._client.close(timeout=1)  # type: ignore[no-untyped-call]
+        """Look for the scheduler once; it has the jobs still, or gets them anew if it was started again."""
+        assert self._lost_s is not None
+        try:
+            self._client = self._connect()
+        except AceError:
+            if time.monotonic() - self._lost_s > RECONNECT_S:
+                raise
+            time.sleep(1.0)
+            return
+        self._lost_s = None
         self._contents.clear()
-        until = time.monotonic() + RECONNECT_S
-        while True:
-            try:
-                self._client = self._connect()
-                break
-            except AceError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(1.0)
-        for job in tuple(self._futures):
-            self._submit(job)
+        with self._noticing_loss():
+            for job in tuple(self._sent):
+                self._submit(job)
 
     def finished(self) -> Iterator[tuple[str, bytes]]:
         """The jobs whose answer is there and was not taken yet."""
         for job, future in tuple(self._futures.items()):
             if future.status == "finished":
-                with suppress(CommClosedError, OSError, TimeoutError):
+                with suppress(*_GONE):
                     yield job, future.result(timeout=5)
 
     def cancel(self) -> None:
@@ -198,12 +260,16 @@ class Connection:
             Event(self.topic, client=self._client).set()  # type: ignore[no-untyped-call]
             self._client.cancel(list(self._futures.values()), force=True)  # type: ignore[no-untyped-call]
 
-    def close(self) -> None:
-        """Forget everything at the scheduler, and disconnect."""
-        for job in tuple(self._futures):
+    def close(self, *, is_kept: bool) -> None:
+        """Disconnect. If ``is_kept``, the jobs go on there; else the scheduler forgets them."""
+        for job in () if is_kept else tuple(self._futures):
             self.done(job)
-        with suppress(Exception):  # as above
-            self._client.close(timeout=2)  # type: ignore[no-untyped-call]
+        _close(self._client)
+
+
+def _close(client: Client) -> None:
+    with suppress(Exception):  # what is left of a connection may fail in any way
+        client.close(timeout=2)  # type: ignore[no-untyped-call]
 
 
 def is_lost(error: BaseException | None) -> bool:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 from msgspec.structs import replace
 
-from ace_studio.jobs.devices.measuring import measure_on
+from ace_studio.jobs.devices.measuring import Measured, measure_on
 from ace_studio.records.devices import Device, is_device_name
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.messages import Phase
 from ace_studio.records.results import Result
 from ace_studio.records.results.on_devices import figure_on, speedup_on
-from ace_studio.records.sweeps import Axis, RowStatus, SweepRow
+from ace_studio.records.sweeps import Axis, JobAdvanced, RowStatus, SweepRow
 from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.devices import DeviceList
 from ace_studio.session.kept.folders import UserFolders
@@ -34,7 +40,11 @@ def device_of(row: SweepRow) -> str:
 
 
 class SweepDevices:
-    """The devices of one sweep. Jobs that differ in the device only are one run, measured on each of them."""
+    """The devices of one sweep. Jobs that differ in the device only are one run, measured on each of them.
+
+    Each device has a thread, so that devices measure at the same time and nobody waits for them. Files, the history and
+    what is told belong to the thread that calls these methods.
+    """
 
     def __init__(self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool) -> None:
         """``locks``: locked while a device of this machine measures. ``trust``: whether all artifacts may be opened.
@@ -45,31 +55,100 @@ class SweepDevices:
         self._devices: dict[str, Device] = {name: kept.get(name) for row in rows if (name := device_of(row))}
         self._history, self._locks, self._trusts_all = history, locks, trust
         self._store = TrustStore(UserFolders.of_user().trust)
+        self._orders: dict[str, queue.SimpleQueue[_Order | None]] = {}
+        self._came: queue.SimpleQueue[tuple[_Order, str | Measured | AceError]] = queue.SimpleQueue()
+        self._wanted: dict[_Order, list[SweepRow]] = {}
+        """The rows that each measurement is for, until it came."""
+        self._processes: dict[str, Popen[bytes]] = {}
+        self._is_stopped = False
 
-    def is_known(self, row: SweepRow, folder: Path) -> bool:
-        """Whether the run of a row was measured on its device already."""
-        try:
-            result = run_in(folder)
-        except AceError:
-            return False
-        return result.chosen is not None and figure_on(result.runs[result.chosen], device_of(row)) is not None
+    @property
+    def is_busy(self) -> bool:
+        """Whether measurements were asked for that did not come yet."""
+        return bool(self._wanted)
 
-    def measured(self, row: SweepRow, folder: Path, *, tell: Callable[[str], None]) -> SweepRow:
-        """A finished row with the figures of its device; failed, with the reason, if there are none.
+    @property
+    def jobs(self) -> set[str]:
+        """The jobs whose figures did not come yet."""
+        return {row.job for rows in self._wanted.values() for row in rows}
+
+    def known(self, row: SweepRow, folder: Path) -> SweepRow | None:
+        """A finished row with the figures of its device; None if it was not measured there.
 
         ``folder`` has the run's result and artifacts; the figures are kept there.
         """
-        row = replace(row, **dict.fromkeys(_CLOCKS))
         try:
             result = run_in(folder)
-            if not self.is_known(row, folder):
-                result = self._measure(result, device_of(row), folder, tell)
-        except AceError as error:
-            return replace(row, status=RowStatus.FAILED, host="", error=error.problem)
-        return _row_on(row, result, device_of(row))
+        except AceError:
+            return None
+        is_there = result.chosen is not None and figure_on(result.runs[result.chosen], device_of(row)) is not None
+        return _row_on(row, result) if is_there else None
 
-    def _measure(self, result: Result, name: str, folder: Path, tell: Callable[[str], None]) -> Result:
+    def measure(self, row: SweepRow, folder: Path) -> None:
+        """Ask the device of a finished row to measure its run; `take` gives the row."""
+        order = _Order(device_of(row), folder)
+        if order in self._wanted:
+            self._wanted[order].append(row)
+            return
+        self._wanted[order] = [row]
+        if order.device not in self._orders:
+            self._orders[order.device] = queue.SimpleQueue()
+            threading.Thread(target=self._serve, args=(order.device,), daemon=True).start()
+        self._orders[order.device].put(order)
+
+    def take(self, timeout_s: float) -> Iterator[SweepRow | JobAdvanced]:
+        """What came: progress, and rows with the figures of their device, or failed with the reason."""
+        found = []
+        with suppress(queue.Empty):
+            found.append(self._came.get(timeout=timeout_s) if timeout_s else self._came.get_nowait())
+            while True:
+                found.append(self._came.get_nowait())
+        for order, what in found:
+            if isinstance(what, str):
+                for row in self._wanted[order]:
+                    yield JobAdvanced(job=row.job, phase=str(Phase.MEASURE), detail=f"on {order.device}: {what}")
+                continue
+            rows = self._wanted.pop(order)
+            try:
+                result = self._kept(order, what)
+            except AceError as error:
+                bare = dict.fromkeys(_CLOCKS) | {"status": RowStatus.FAILED, "host": "", "error": error.problem}
+                yield from (replace(row, **bare) for row in rows)
+            else:
+                yield from (_row_on(row, result) for row in rows)
+
+    def _kept(self, order: _Order, what: Measured | AceError) -> Result:
+        if isinstance(what, AceError):
+            raise what
+        result = run_in(order.folder)
+        if result.chosen in what.problems:
+            raise AceError(what.problems[result.chosen])
+        return keep_figures(order.folder, result, what.figures, self._history)
+
+    def stop(self) -> None:
+        """End the measurements that run, and forget those that wait."""
+        self._is_stopped = True
+        for orders in self._orders.values():
+            orders.put(None)
+        for process in list(self._processes.values()):
+            with suppress(OSError):
+                process.kill()
+        self._wanted.clear()
+
+    # --- in the thread of a device ---
+
+    def _serve(self, name: str) -> None:
+        while (order := self._orders[name].get()) is not None and not self._is_stopped:
+            try:
+                self._came.put((order, self._measured(order)))
+            except AceError as error:
+                self._came.put((order, error))
+            except OSError as error:
+                self._came.put((order, AceError.of(ErrorCode.SYSTEM, f"{name} gave no figure", why=message_of(error))))
+
+    def _measured(self, order: _Order) -> Measured:
         """Measure the chosen run, and beside it the fp32 runs of its target, which it is compared with."""
+        result = run_in(order.folder)
         chosen = result.chosen
         if chosen is None:
             raise AceError.of(ErrorCode.NOT_FOUND, "The run chose nothing that could be measured")
@@ -78,25 +157,40 @@ class SweepDevices:
         indices = (chosen, *(at for at in floats if at != chosen and result.runs[at].artifact))
 
         def told(event: dict[str, Any]) -> None:
-            tell(f"on {name}: {event.get('why') or event['detail']}")
+            self._came.put((order, str(event.get("why") or event["detail"])))
 
-        known = trust_in(folder, self._history, self._store)
-        measured = measure_on(
-            self._devices[name],
+        known = trust_in(order.folder, self._history, self._store)
+        return measure_on(
+            self._devices[order.device],
             result,
-            folder,
+            order.folder,
             indices=indices,
             is_trusted=lambda sha256: self._trusts_all or known(sha256),
             tell=told,
+            started=self._started(order.device),
             locks=self._locks,
         )
-        if chosen in measured.problems:
-            raise AceError(measured.problems[chosen])
-        return keep_figures(folder, result, measured.figures, self._history)
+
+    def _started(self, name: str) -> Callable[[Popen[bytes]], None]:
+        def started(process: Popen[bytes]) -> None:
+            self._processes[name] = process
+            if self._is_stopped:
+                process.kill()
+
+        return started
 
 
-def _row_on(row: SweepRow, result: Result, name: str) -> SweepRow:
+@dataclass(frozen=True)
+class _Order:
+    device: str
+    folder: Path
+    """Of the run: its result and artifacts."""
+
+
+def _row_on(row: SweepRow, result: Result) -> SweepRow:
     assert result.chosen is not None
+    name = device_of(row)
+    row = replace(row, **dict.fromkeys(_CLOCKS))
     figure = figure_on(result.runs[result.chosen], name)
     if figure is None:
         problem = Problem(code=ErrorCode.NOT_FOUND, what=f"{name} gave no figure", remedy="Run the sweep again")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,6 @@ from ace_studio import __version__
 from ace_studio.jobs.cores import workers_here
 from ace_studio.records.bundle import Bundle, bundle_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
-from ace_studio.records.messages import Phase
 from ace_studio.records.results import RESULT_NAME, decode_result
 from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
 from ace_studio.records.sweeps import (
@@ -38,6 +38,7 @@ from ace_studio.records.sweeps import (
 )
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster
+from ace_studio.sweeps.interrupts import noted_interrupts
 from ace_studio.sweeps.mlflow_log import MlflowLog
 from ace_studio.sweeps.on_devices import SweepDevices, device_of
 from ace_studio.sweeps.slurm import slurm_cluster, slurm_workers
@@ -45,7 +46,12 @@ from ace_studio.sweeps.tables import write_tables
 from ace_studio.sweeps.work import Task, TaskAnswer, timing_lock
 
 JOBS_FOLDER = "jobs"
-_ROW_NAME = "row.json"
+_ROW_NAME, _TOPIC_NAME = "row.json", "topic.txt"
+_NAME_LENGTH = 32
+"""Of the key of a job, in its name at the scheduler."""
+_MOST_STARTS = 2
+"""Of a job whose workers die."""
+_POLL_S = 0.5
 _WRITE_S = 2.0
 """Seconds between two writes of the whole table; each row is written at once."""
 
@@ -79,7 +85,7 @@ def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> Swe
     Ctrl-C ends the running jobs, keeps what is done, and returns a report with the status ``cancelled``.
 
     Raises: AceError if the folder cannot be written, a file of a job is missing, or the scheduler or MLflow cannot be
-        reached.
+        reached. What is done by then is written with its tables, with the status ``incomplete``.
     """
     make_output_folder(out)
     log = MlflowLog(options.mlflow) if options.mlflow else None
@@ -89,6 +95,9 @@ def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> Swe
         sweep.run()
     except KeyboardInterrupt:
         sweep.is_cancelled = True
+    except Exception:  # whatever it is: what is done is written, and no status says that it runs
+        sweep.finish()
+        raise
     report = sweep.finish()
     if log is not None:
         log.log(report, out)
@@ -110,6 +119,9 @@ class _Running:
         self._devices = SweepDevices(list(self._rows.values()), self._history, locks=locks, trust=options.trust)
         self._unmeasured: dict[str, SweepRow] = {}
         """Rows of an earlier call whose run is done, and was not measured on their device."""
+        self._sent: dict[str, str] = {}
+        """The jobs at the scheduler: their names there, and their numbers."""
+        self._interrupted = threading.Event()
         self.is_cancelled = False
 
     def prepare(self) -> None:
@@ -124,10 +136,10 @@ class _Running:
             self._rows[job.job] = waiting if kept is None else kept
             if kept is None or not device_of(kept):
                 continue
-            if self._devices.is_known(kept, self._out / kept.folder):
-                self._rows[job.job] = self._on_device(kept)
-            else:
-                self._rows[job.job], self._unmeasured[job.job] = waiting, kept
+            measured = self._devices.known(kept, self._out / kept.folder)
+            self._rows[job.job] = measured or waiting
+            if measured is None:
+                self._unmeasured[job.job] = kept
 
     def _kept(self, job: str, key: str) -> SweepRow | None:
         """The row of a job that an earlier call finished, if its recipe and files are the same."""
@@ -145,18 +157,26 @@ class _Running:
     @property
     def _waiting(self) -> list[str]:
         """The jobs without an end, one of those that are the same run."""
-        rows = [(job, row) for job, row in self._rows.items() if job not in self._unmeasured]
+        ran = self._unmeasured.keys() | self._devices.jobs
+        rows = [(job, row) for job, row in self._rows.items() if job not in ran]
         waiting = {row.key: job for job, row in reversed(rows) if row.status is RowStatus.WAITING}
         return list(reversed(waiting.values()))
 
     def run(self) -> None:
         """Give the waiting jobs to a cluster, and take what comes until there are none."""
-        for job, kept in list(self._unmeasured.items()):
-            self._rows[job] = self._on_device(kept)
-            del self._unmeasured[job]
-            self._tell(self._rows[job])
-        if not self._waiting:
-            return
+        try:
+            with noted_interrupts() as self._interrupted:
+                for kept in self._unmeasured.values():
+                    self._take_one(kept)
+                self._unmeasured.clear()
+                if self._waiting:
+                    self._run_waiting()
+                while self._devices.is_busy:
+                    self._take_figures(_POLL_S)
+        finally:
+            self._devices.stop()
+
+    def _run_waiting(self) -> None:
         options = self._options
         with ExitStack() as opened:
             cluster: Any = options.scheduler
@@ -166,16 +186,42 @@ class _Running:
                 cluster = opened.enter_context(local_cluster(cores[: options.workers or None]))
             elif count := slurm_workers(cluster):
                 cluster = opened.enter_context(slurm_cluster(min(count, len(self._waiting)), self._out))
-            connection = Connection(cluster, f"ace-studio-{os.urandom(6).hex()}")
-            opened.callback(connection.close)
+            connection = Connection(cluster, self._topic())
+            is_kept = connection.is_elsewhere
             try:
                 self._follow(connection)
+                is_kept = False
             except KeyboardInterrupt:
                 self.is_cancelled = True
-                for job, packed in connection.finished():
-                    self._take_row(self._row(job, packed, None))
-                connection.cancel()
+                for name, packed in connection.finished():
+                    if (job := self._sent.get(name)) in self._waiting:  # else it was being taken
+                        self._take_row(self._row(job, packed, None))
+                if not connection.is_lost:
+                    is_kept = False
+                    self._forget_topic()  # first: an event cancels all jobs of this topic
+                    connection.cancel()
                 raise
+            finally:
+                connection.close(is_kept=is_kept)
+                if not is_kept:
+                    self._forget_topic()
+
+    def _topic(self) -> str:
+        """What the jobs are called at the scheduler: as an earlier call did that had no time to take them back."""
+        topic, path = f"ace-studio-{os.urandom(6).hex()}", self._out / JOBS_FOLDER / _TOPIC_NAME
+        if self._options.scheduler:
+            with suppress(OSError):
+                return read_plain(path).decode()
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, topic.encode())
+        return topic
+
+    def _forget_topic(self) -> None:
+        if self._options.scheduler:
+            (self._out / JOBS_FOLDER / _TOPIC_NAME).unlink(missing_ok=True)
+
+    def _name(self, job: str) -> str:
+        return self._rows[job].key[:_NAME_LENGTH]
 
     def _follow(self, connection: Connection) -> None:
         kept = tuple(row for row in self._rows.values() if row.status is RowStatus.DONE)
@@ -183,49 +229,66 @@ class _Running:
         self._tell(None, kept)
         if not self._workers:  # what the workers offer decides how the jobs are sent
             while not connection.workers:
-                connection.take(timeout_s=0.5)
+                connection.take(timeout_s=_POLL_S)
+                self._take_figures()
             self._workers = len(connection.workers)
             self._tell(None, kept)
-        has_timing, has_gpu = connection.has_resource(TIMING), connection.has_resource(GPU)
-        for job in self._waiting:
-            resources = {TIMING: 1.0} if has_timing else {}
-            if self._jobs[job].recipe.measure.device == "cuda" and self._options.scheduler:
-                if not has_gpu:
-                    self._take_row(self._no_gpu(job))
-                    continue
-                resources[GPU] = 1.0
+        for place, job in enumerate(self._waiting):
+            if (resources := self._resources(job, connection)) is None:
+                self._take_row(self._no_gpu(job))
+                continue
             packed, files = self._packed(job, connection.topic)
-            connection.send(job, packed, files, resources)
-        while self._waiting:
-            news = connection.take(timeout_s=0.5)
+            self._sent[self._name(job)] = job
+            connection.send(self._name(job), packed, files, resources, place=place)
+        connection.forget_others()
+        was_lost = False
+        while self._sent:
+            news = connection.take(timeout_s=_POLL_S)
+            if connection.is_lost != was_lost:
+                was_lost = connection.is_lost
+                self._tell(None, is_lost=was_lost)
+            self._take_figures()
             if news is None:
                 continue
-            job, found, error = news
-            if job:
-                self._take_row(self._row(job, found, error))
-                connection.done(job)
-            else:
-                self._options.on_event(msgspec.convert(found, JobAdvanced))
+            name, found, error = news
+            if name:
+                self._take_row(self._row(self._sent[name], found, error))
+                del self._sent[name]
+                connection.done(name)
+            elif found["job"] in self._sent:
+                told = replace(msgspec.convert(found, JobAdvanced), job=self._sent[found["job"]])
+                self._options.on_event(told)
+
+    def _resources(self, job: str, connection: Connection) -> dict[str, float] | None:
+        """What a job asks for, of what workers offer; None if it wants a GPU and none does."""
+        resources = {TIMING: 1.0} if connection.resource(TIMING) else {}
+        if self._jobs[job].recipe.measure.device == "cuda" and self._options.scheduler:
+            if not connection.resource(GPU):
+                return None
+            resources[GPU] = 1.0
+        return resources
 
     def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, Path]]:
         """The task of a job, and the files that are sent with it: none to a cluster of this machine."""
         one, (bundle, sources) = self._jobs[job], self._bundles[job]
         options = self._options
         task = Task(
-            job=job, topic=topic, recipe=one.recipe, trust=options.trust, trusted_sha256=options.trusted_sha256,
-            handlers=options.handlers, contain=options.contain,
+            job=self._name(job), topic=topic, recipe=one.recipe, trust=options.trust,
+            trusted_sha256=options.trusted_sha256, handlers=options.handlers, contain=options.contain,
         )  # fmt: skip
         if not options.scheduler:
             output = str(self._folder(job).absolute())
             task = replace(task, folder=one.folder, output=output, interpreter=options.interpreter)
             return msgspec.msgpack.encode(task), {}
-        return msgspec.msgpack.encode(replace(task, recipe=bundle.recipe, bundle=bundle)), sources
+        task = replace(task, recipe=bundle.recipe, bundle=bundle, most_starts=_MOST_STARTS)
+        return msgspec.msgpack.encode(task), sources
 
     def _row(self, job: str, packed: bytes | None, error: BaseException | None) -> SweepRow:
         """The row of a job that ended; its files are written, and its run is added to the history."""
         waiting, folder = self._rows[job], self._folder(job)
-        if packed is None:
-            lost = is_lost(error)
+        answer = None if packed is None else msgspec.msgpack.decode(packed, type=TaskAnswer)
+        if answer is None or answer.is_lost:
+            lost = answer is not None or is_lost(error)
             problem = Problem(
                 code=ErrorCode.CRASH,
                 what="The process that ran the job ended, and so did a second one" if lost else "Dask gave the job up",
@@ -233,7 +296,6 @@ class _Running:
                 remedy="Look at the memory of the machines; run the sweep again to try the job once more.",
             )
             return replace(waiting, status=RowStatus.LOST if lost else RowStatus.FAILED, error=problem)
-        answer = msgspec.msgpack.decode(packed, type=TaskAnswer)
         facts = {"key": waiting.key, "host": answer.host, "seconds": answer.seconds}
         if not answer.result:
             is_cancelled = any(one.code is ErrorCode.CANCELLED for one in answer.problems)
@@ -268,24 +330,33 @@ class _Running:
             write_atomically(self._out / row.folder / _ROW_NAME, msgspec.json.encode(row))
         for job, other in list(self._rows.items()):
             if job == row.job or (other.key == row.key and other.status is RowStatus.WAITING):
-                self._rows[job] = self._on_device(replace(row, job=job, axes=other.axes, recipe=other.recipe))
-                self._tell(self._rows[job])
+                self._take_one(replace(row, job=job, axes=other.axes, recipe=other.recipe))
         if time.monotonic() - self._written_s > _WRITE_S:
             self._write()
 
-    def _on_device(self, row: SweepRow) -> SweepRow:
-        """The row with the figures of the device that it names, which measures now if it has not yet."""
-        if row.status is not RowStatus.DONE or not device_of(row):
-            return row
-        if self.is_cancelled:
-            return self._rows[row.job]  # its run is kept; the next call measures it
+    def _take_one(self, row: SweepRow) -> None:
+        """Take the row of one job. One that names a device comes again with the figures of that device."""
+        if row.status is RowStatus.DONE and device_of(row):
+            measured = self._devices.known(row, self._out / row.folder)
+            if measured is None:
+                if not self.is_cancelled:  # else its run is kept, and the next call measures it
+                    self._devices.measure(row, self._out / row.folder)
+                return
+            row = measured
+        self._rows[row.job] = row
+        self._tell(row)
 
-        def tell(detail: str) -> None:
-            self._options.on_event(JobAdvanced(job=row.job, phase=str(Phase.MEASURE), detail=detail))
+    def _take_figures(self, timeout_s: float = 0.0) -> None:
+        if self._interrupted.is_set():
+            raise KeyboardInterrupt
+        for came in self._devices.take(timeout_s):
+            if isinstance(came, JobAdvanced):
+                self._options.on_event(came)
+            else:
+                self._rows[came.job] = came
+                self._tell(came)
 
-        return self._devices.measured(row, self._out / row.folder, tell=tell)
-
-    def _tell(self, row: SweepRow | None, kept: tuple[SweepRow, ...] = ()) -> None:
+    def _tell(self, row: SweepRow | None, kept: tuple[SweepRow, ...] = (), *, is_lost: bool = False) -> None:
         left = sum(one.status is RowStatus.WAITING for one in self._rows.values())
         took = [one.seconds for one in self._rows.values() if one.seconds]
         remaining = statistics.median(took) * left / max(1, self._workers) if took else None
@@ -297,6 +368,7 @@ class _Running:
                 workers=self._workers,
                 remaining_s=remaining,
                 kept=kept,
+                is_lost=is_lost,
             )
         )
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 import psutil
-from distributed import Event, Worker, WorkerPlugin, get_worker
+from distributed import Client, Event, Queue, Worker, WorkerPlugin, get_worker
 
 from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.executors import WorkerExecutor
@@ -38,6 +38,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One job as it is sent to a worker."""
 
     job: str
+    """Its name, which follows from its content: its number may change between two calls of a sweep."""
     topic: str
     """Dask's name for the events of this sweep, and for the event that cancels it."""
     recipe: Recipe
@@ -55,12 +56,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the engine is contained, as in `WorkerClient`."""
     handlers: str = ""
     """Serves the requests instead of the engine, as in `WorkerClient`."""
+    most_starts: int = 0
+    """The job is given up if it was started so often already; 0: the scheduler counts."""
 
 
 class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker sends back."""
 
-    job: str
     host: str
     seconds: float
     """From the request to its end; without the wait for a worker."""
@@ -69,6 +71,8 @@ class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """``result.json``; empty if there is none."""
     files: dict[str, bytes] = {}
     """What the job wrote, by its path relative to the output folder; empty if it wrote into the sweep's."""
+    is_lost: bool = False
+    """Whether it was given up, because the workers that it was started on died."""
 
 
 class SweepWorker(WorkerPlugin):
@@ -153,14 +157,17 @@ def run_task(packed: bytes, contents: Mapping[str, bytes] | None = None) -> byte
     begin = time.monotonic()
     with ExitStack() as temporary:
         try:
-            answer = _run(task, contents or {}, temporary)
+            if task.most_starts and _starts_before(task) >= task.most_starts:
+                answer = TaskAnswer(host="", seconds=0.0, is_lost=True)
+            else:
+                answer = _run(task, contents or {}, temporary)
         except AceError as error:
-            answer = TaskAnswer(job=task.job, host="", seconds=0.0, problems=error.problems)
+            answer = TaskAnswer(host="", seconds=0.0, problems=error.problems)
         except OSError as error:
             problem = Problem(
                 code=ErrorCode.SYSTEM, what="A file of the job could not be written", why=message_of(error)
             )
-            answer = TaskAnswer(job=task.job, host="", seconds=0.0, problems=(problem,))
+            answer = TaskAnswer(host="", seconds=0.0, problems=(problem,))
     seconds = time.monotonic() - begin
     host = task.recipe.engine.host or socket.gethostname()  # clocks of two machines are never compared
     return msgspec.msgpack.encode(msgspec.structs.replace(answer, host=host, seconds=seconds))
@@ -187,9 +194,22 @@ def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> Tas
     for event in _engine.run(request, task, is_cancelled=follower.is_cancelled):
         follower.take(event)
     files = {} if task.bundle is None else _files_in(output)
-    return TaskAnswer(
-        job=task.job, host="", seconds=0.0, problems=follower.problems, result=follower.result, files=files
-    )
+    return TaskAnswer(host="", seconds=0.0, problems=follower.problems, result=follower.result, files=files)
+
+
+def _starts_before(task: Task) -> int:
+    """How often the job was started before this time, which the scheduler keeps when a worker dies."""
+    starts = Queue(f"{task.topic}-{task.job}", client=get_worker().client)  # type: ignore[no-untyped-call]
+    count = int(starts.qsize())  # type: ignore[no-untyped-call]
+    starts.put(1)  # type: ignore[no-untyped-call]
+    return count
+
+
+def forget_starts(topic: str, job: str, client: Client) -> None:
+    """Remove the count from the scheduler, which has it for as long as anybody has opened it."""
+    starts = Queue(f"{topic}-{job}", client=client)  # type: ignore[no-untyped-call]
+    for _ in range(int(starts.qsize()) + 1):  # type: ignore[no-untyped-call]
+        starts.close()  # type: ignore[no-untyped-call]
 
 
 def _files_in(output: Path) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def run(request: RunRequest, reporter: Reporter) -> None:
     reporter.phase(Phase.MEASURE, word)
     if word == "crash":
         ctypes.string_at(0)
+    if word == "kill_worker":
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
     if word == "fail":
         raise AceError.of(ErrorCode.NOT_CAPTURED, "no graph", remedy="none")
     if word == "memory":

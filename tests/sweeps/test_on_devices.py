@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +15,7 @@ from ace_studio.records.sweep_file import read_jobs
 from ace_studio.records.sweeps import RowStatus, SweepStatus
 from ace_studio.session.kept.devices import DeviceList
 from ace_studio.sweeps import on_devices
-from ace_studio.sweeps.running import JobAdvanced, SweepOptions, run_sweep
+from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, run_sweep
 from tests.records.results.test_on_devices import figure
 from tests.sweeps.fake_jobs import LOG_VARIABLE
 from tests.sweeps.test_running import FAKE, lines, written
@@ -26,7 +28,7 @@ def measured(monkeypatch, tmp_path):
     """Plays the devices; returns what was measured."""
     asked = []
 
-    def answer(device, result, folder, *, indices, is_trusted, tell, locks):
+    def answer(device, result, folder, *, indices, is_trusted, tell, started, locks):
         asked.append((device.name, indices))
         tell({"kind": "progress", "detail": "round 1 of 2", "fraction": None})
         assert locks
@@ -43,8 +45,8 @@ def measured(monkeypatch, tmp_path):
     return asked
 
 
-def swept(path, out, seen=None):
-    tell = (lambda _event: None) if seen is None else seen.append
+def swept(path, out, seen=None, tell=None):
+    tell = tell or ((lambda _event: None) if seen is None else seen.append)
     return run_sweep(read_jobs([path]), out, SweepOptions(handlers=FAKE, trust=True, workers=1, on_event=tell))
 
 
@@ -87,6 +89,48 @@ def test_a_device_that_is_not_in_the_list_is_told_before_anything_runs(tmp_path,
     with pytest.raises(AceError) as caught:
         swept(written(tmp_path / "in", axes='device = ["nobody"]'), tmp_path / "out")
     assert "There is no device 'nobody'" in caught.value.problem.what and not (tmp_path / "log.txt").exists()
+
+
+def test_devices_measure_at_the_same_time_and_rows_come_meanwhile(tmp_path, measured, monkeypatch):
+    together, answer = threading.Barrier(2, timeout=60), on_devices.measure_on
+    came = {name: threading.Event() for name in ("cpu", "pi")}
+
+    def slow(device, *args, **options):
+        together.wait()  # neither goes on before both are at it
+        if device.name == "box":
+            assert all(event.wait(60) for event in came.values())
+        return answer(device, *args, **options)
+
+    def tell(event):
+        name = event.row.axes["device"] if isinstance(event, SweepAdvanced) and event.row else ""
+        if name in came:
+            came[name].set()
+
+    monkeypatch.setattr(on_devices, "measure_on", slow)
+    report = swept(written(tmp_path / "in", axes='device = ["box", "pi", "cpu"]'), tmp_path / "out", tell=tell)
+    assert [row.latency_ms for row in report.rows[:2]] == [7.0, 30.0] and report.status is SweepStatus.OK
+
+
+def test_ctrl_c_ends_a_measurement_and_the_next_call_makes_it(tmp_path, measured, monkeypatch):
+    answer, killed = on_devices.measure_on, threading.Event()
+
+    def endless(device, result, folder, *, tell, started, **options):
+        started(SimpleNamespace(kill=killed.set))
+        tell({"kind": "progress", "detail": "round 1 of 2", "fraction": None})
+        assert killed.wait(60)
+        raise AceError(LOST)
+
+    def tell(event):
+        if isinstance(event, JobAdvanced) and event.detail.startswith("on box"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(on_devices, "measure_on", endless)
+    path = written(tmp_path / "in", axes='device = ["box"]')
+    report = swept(path, tmp_path / "out", tell=tell)
+    assert report.rows[0].status is RowStatus.CANCELLED and killed.is_set()
+    monkeypatch.setattr(on_devices, "measure_on", answer)
+    report = swept(path, tmp_path / "out")
+    assert report.rows[0].latency_ms == 7.0 and len(lines(tmp_path / "log.txt", "start")) == 1
 
 
 def test_words_of_recipes_stay_words_of_recipes():

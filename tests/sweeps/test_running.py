@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from distributed import Client
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.sweep_file import read_jobs
@@ -150,40 +148,10 @@ def test_ctrl_c_keeps_what_is_done_and_the_next_call_goes_on(tmp_path, log):
     assert sorted(lines(log, "end")) == ["1", "2", "3", "4"]
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-@pytest.fixture
-def cluster(tmp_path, log):
-    """A scheduler and two workers in processes of their own."""
-    port, processes = free_port(), []
-    address = f"tcp://127.0.0.1:{port}"
-    variables = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
-
-    def start(*words):
-        command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
-        processes.append(subprocess.Popen(command, env=variables, cwd=tmp_path, stderr=subprocess.DEVNULL))
-
-    start("dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-            break
-        time.sleep(0.1)
-    for name in ("one", "two"):
-        start("dask_worker", address, "--nthreads", "1", "--name", name, "--no-dashboard", "--no-nanny")
-    yield address, processes
-    for process in processes:
-        process.kill()
-        process.wait()
-
-
 @pytest.mark.slow
 def test_a_killed_worker_and_a_cut_connection_lose_no_job_and_report_none_twice(tmp_path, log, cluster):
-    address, (_, worker, _) = cluster
-    command = [sys.executable, str(PROXY), address.rpartition(":")[2]]
+    worker = cluster.processes[1]
+    command = [sys.executable, str(PROXY), str(cluster.port)]
     proxy, done = subprocess.Popen(command, stdout=subprocess.PIPE, text=True), []
     port = int(proxy.stdout.readline())
 
@@ -212,21 +180,112 @@ def test_a_killed_worker_and_a_cut_connection_lose_no_job_and_report_none_twice(
 
 @pytest.mark.slow
 def test_only_files_of_the_job_travel_and_their_hash_is_checked(tmp_path, log, cluster):
-    address, _ = cluster
     path = written(tmp_path / "in", entry="memory")
     (tmp_path / "in" / "data.txt").write_text("numbers")
-    report = run(path, tmp_path / "out", scheduler=address)
+    report = run(path, tmp_path / "out", scheduler=cluster.address)
     assert [row.status for row in report.rows] == [RowStatus.DONE]
     assert not (tmp_path / "in" / "read").exists()
     (tmp_path / "in" / "data.txt").unlink()
     written(tmp_path / "in", entry="memory", rounds=(2,))
-    report = run(path, tmp_path / "out", scheduler=address)
+    report = run(path, tmp_path / "out", scheduler=cluster.address)
     assert [row.status for row in report.rows] == [RowStatus.FAILED]
 
 
 @pytest.mark.slow
 def test_a_job_for_a_gpu_does_not_wait_for_one_that_is_not_there(tmp_path, log, cluster):
     path = written(tmp_path / "in", axes='device = ["cpu", "cuda"]')
-    report = run(path, tmp_path / "out", scheduler=cluster[0])
+    report = run(path, tmp_path / "out", scheduler=cluster.address)
     assert [row.status for row in report.rows] == [RowStatus.DONE, RowStatus.FAILED]
     assert "GPU" in report.rows[1].error.what
+
+
+@pytest.mark.slow
+def test_a_job_that_kills_its_workers_is_tried_elsewhere_once_whatever_the_scheduler_allows(tmp_path, log, cluster):
+    for name in ("three", "four"):
+        cluster.start_worker(name)
+    path = written(tmp_path / "in", rounds=range(1, 6), entry=lambda count: "kill_worker" if count == 2 else "ok")
+    report = run(path, tmp_path / "out", scheduler=cluster.address)
+    assert [row.status for row in report.rows] == [RowStatus.DONE, RowStatus.LOST, *[RowStatus.DONE] * 3]
+    assert lines(log, "start").count("2") == 2
+    assert "so did a second one" in report.rows[1].error.what
+
+
+REMOTE = PROGRAM.replace("path, out, handlers", "path, out, handlers, scheduler").replace(
+    "workers=1", "scheduler=scheduler"
+)
+
+
+@pytest.mark.slow
+def test_a_call_after_a_killed_one_takes_up_the_jobs_that_went_on(tmp_path, log, cluster):
+    path = written(tmp_path / "in", rounds=range(1, 5), entry="tenths_15")
+    (tmp_path / "program.py").write_text(REMOTE)
+    command = [sys.executable, str(tmp_path / "program.py"), str(path), str(tmp_path / "out"), FAKE, cluster.address]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while "end" not in (log.read_text() if log.exists() else "") and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert json.loads((tmp_path / "out" / "sweep.json").read_bytes())["status"] == "running"
+    written(tmp_path / "in", rounds=range(1, 5), entry="tenths_15", axes="threads = [2, 1]")  # the numbers change
+    report = run(path, tmp_path / "out", scheduler=cluster.address)
+    assert report.status is SweepStatus.OK
+    assert not (tmp_path / "out" / "jobs" / "topic.txt").exists()
+    assert sorted(lines(log, "end")) == sorted([*"1234", *"1234"])  # 4 with 2 threads, and each of the others once
+    with Client(cluster.address) as client:
+        assert client.list_datasets() == ()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_comes_back_gets_what_is_left(tmp_path, log, cluster, monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_S", 3.0)
+    path = written(tmp_path / "in", rounds=range(1, 5), entry="tenths_5")
+    seen = []
+
+    def disturb(event):
+        if isinstance(event, SweepAdvanced):
+            seen.append((event.row is not None, event.is_lost))
+            if seen.count((True, False)) == 1 and event.row is not None:
+                cluster.end()
+            if event.is_lost:
+                cluster.start_scheduler()
+                cluster.start_worker("three")
+
+    report = run(path, tmp_path / "out", scheduler=cluster.address, on_event=disturb)
+    assert report.status is SweepStatus.OK
+    assert (False, True) in seen
+
+
+@pytest.mark.slow
+def test_a_sweep_whose_scheduler_stays_away_writes_what_it_has_and_says_so(tmp_path, log, cluster, monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_S", 3.0)
+    monkeypatch.setattr(cluster_module, "RECONNECT_S", 1.0)
+    path = written(tmp_path / "in", rounds=range(1, 5), entry="tenths_5")
+
+    def disturb(event):
+        if isinstance(event, SweepAdvanced) and event.row is not None:
+            cluster.end()
+
+    with pytest.raises(AceError, match="No Dask scheduler answers"):
+        run(path, tmp_path / "out", scheduler=cluster.address, on_event=disturb)
+    kept = json.loads((tmp_path / "out" / "sweep.json").read_bytes())
+    assert kept["status"] == "incomplete"
+    assert {row["status"] for row in kept["rows"]} == {"done", "waiting"}
+    assert (tmp_path / "out" / "sweep.html").exists()
+    assert (tmp_path / "out" / "jobs" / "topic.txt").exists()  # for the next call
+
+
+@pytest.mark.slow
+def test_a_search_for_the_scheduler_ends_at_ctrl_c(tmp_path, log, cluster, monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_S", 3.0)
+    path = written(tmp_path / "in", rounds=range(1, 5), entry="tenths_5")
+
+    def disturb(event):
+        if isinstance(event, SweepAdvanced) and event.row is not None:
+            cluster.end()
+        if isinstance(event, SweepAdvanced) and event.is_lost:
+            raise KeyboardInterrupt
+
+    report = run(path, tmp_path / "out", scheduler=cluster.address, on_event=disturb)
+    assert report.status is SweepStatus.CANCELLED
+    assert {row.status for row in report.rows} == {RowStatus.DONE, RowStatus.CANCELLED}

@@ -208,7 +208,7 @@ class SweepVerbs:
                 self._link.start(order)
             self._change(
                 phase=SweepPhase.RUNNING, started_s=self.clock(), at_work={}, rows=(), rows_of=self.out, done=0,
-                total=preview.jobs, at_once=0, remaining_s=None, status=None, problems=(),
+                total=preview.jobs, at_once=0, remaining_s=None, is_lost=False, status=None, problems=(),
             )  # fmt: skip
 
     def stop(self) -> None:
@@ -230,6 +230,7 @@ class SweepVerbs:
                     rows=(*(one for one in now.rows if one.job not in ended), *came),
                     at_work={job: one for job, one in now.at_work.items() if job not in ended},
                     done=event.done, total=event.total, at_once=event.workers, remaining_s=event.remaining_s,
+                    is_lost=event.is_lost,
                 )  # fmt: skip
             case SweepEnded(report=report, problems=problems):
                 values = _shown(report) if report is not None else {}

@@ -54,6 +54,8 @@ def progress_words(state: SweepState, now_s: float) -> str:
     """``5 of 12 jobs, about 4:10 left; 2 at work: 6 Building, 7 Measuring latency``."""
     if state.phase is SweepPhase.STOPPING:
         return tr("Stopping")
+    if state.is_lost:
+        return tr("The scheduler does not answer and is looked for; the jobs go on there")
     if not state.at_once:
         return tr("Starting, {time}", time=seconds_text(now_s - state.started_s))
     words = tr(

@@ -36,6 +36,7 @@ def test_progress_has_the_time_left_and_what_runs():
     state = SweepState(phase=SweepPhase.RUNNING, total=4, done=1, at_once=2, remaining_s=120.0, at_work=at_work)
     assert progress_words(state, 30.0) == "1 of 4 jobs, 30.0 s, about 2:00 left; 2 Building"
     assert progress_words(SweepState(phase=SweepPhase.RUNNING), 3.0) == "Starting, 3.0 s"
+    assert "is looked for" in progress_words(SweepState(phase=SweepPhase.RUNNING, at_once=2, is_lost=True), 3.0)
     assert progress_words(SweepState(phase=SweepPhase.STOPPING), 3.0) == "Stopping"
 
 
