@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ace_studio.records.results import CaptureReport, Warning
+from ace_studio.session.comparison.sides import Pin, PinnedSide, comparison_of
 from ace_studio.session.document import Document
-from ace_studio.session.run_warnings import job_warnings, run_warnings
+from ace_studio.session.run_warnings import job_warnings, run_warnings, warnings_by_side
 from tests.session.fake_engine_link import result, target_run
 
 HINT = Warning(code="artifact-options", what="needs an option", where="openvino")
@@ -22,3 +23,11 @@ def test_warnings_of_capture_and_result_are_listed_once_and_those_that_name_a_ta
     assert job_warnings(document) == (BUSY, HINT)
     assert run_warnings(document, runs[0]) == (OWN, HINT)
     assert run_warnings(document, runs[1]) == ()
+
+
+def test_while_a_and_b_are_compared_each_warning_says_whose_it_is():
+    first, second = (replace(result(target_run("openvino")), warnings=told) for told in ((BUSY, HINT), (BUSY, OWN)))
+    sides = PinnedSide(result=first), PinnedSide(result=second)
+    shown = Document(comparison=comparison_of((Pin(name="a"), Pin(name="b")), sides), result=second)
+    assert warnings_by_side(shown) == [(BUSY, "A, B"), (HINT, "A"), (OWN, "B")]
+    assert warnings_by_side(Document(result=second)) == [(BUSY, ""), (OWN, "")]

@@ -1,9 +1,13 @@
-"""The code panel: the recipe as Python and as a command line, kept up to date."""
+"""The code panel: the recipe as Python and as a command line, kept up to date; of A and B what differs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from difflib import unified_diff
 from functools import partial
+from itertools import chain, islice
 
+from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.style.language import tr
@@ -43,9 +47,26 @@ class CodePanel(Panel):
 
     def update_from(self, document: Document) -> None:
         """Rewrite both."""
-        for view, text in ((self.python, python_code(document)), (self.command, command_line(document))):
+        for view, write in ((self.python, python_code), (self.command, command_line)):
+            text = write(document) if document.comparison is None else _difference(document, write)
             if view.toPlainText() != text.rstrip("\n"):
                 view.show_code(text.rstrip("\n"))
+
+
+def _difference(document: Document, write: Callable[[Document], str]) -> str:
+    """Every line of A and of B: ``-`` begins one of A only, ``+`` one of B only. Of one side alone: its lines."""
+    sides = document.comparison.sides if document.comparison is not None else ()
+    texts = [
+        write(replace(document, recipe=side.recipe, folder=side.folder or document.folder)).splitlines()
+        for side in sides
+        if side.recipe is not None
+    ]
+    if len(texts) < 2:
+        return "\n".join(chain.from_iterable(texts))
+    first, second = texts
+    # With all lines as context there is one part; its three lines of head name files and numbers.
+    found = unified_diff(first, second, n=len(first) + len(second), lineterm="")
+    return "\n".join(islice(found, 3, None)) or "\n".join(f" {line}" for line in first)
 
 
 def _copy(view: CodeView) -> None:

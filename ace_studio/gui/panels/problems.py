@@ -15,8 +15,9 @@ from ace_studio.gui.widgets.small import button, label, plain_text, selectable, 
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.problems import problem_text, told_problem
 from ace_studio.records.errors import Problem
+from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, Part
-from ace_studio.session.run_warnings import is_told, job_warnings
+from ace_studio.session.run_warnings import is_told, warnings_by_side
 from ace_studio.session.session import Session
 
 
@@ -51,11 +52,15 @@ class ProblemsPanel(Panel):
             show = button(tr("Show breaks"), lambda: self.panel_wanted.emit("breaks"))
             words = tr("The capture stops at {breaks}{left}", breaks=plural(len(breaks), "break"), left=left)
             self._cards.addWidget(_Note(words, below=row(show, None)))
-        for warning in job_warnings(document):
-            self._cards.addWidget(_Note(told(warning.what), where=_place_words(warning.where)))
-        for run in document.runs:
+        for warning, side in warnings_by_side(document):
+            where = _of_side(side, _place_words(warning.where))
+            self._cards.addWidget(_Note(told(warning.what), where=where))
+        found = document.comparison
+        for at, run in enumerate(document.runs):
+            side = "" if found is None else NAMES[found.side_of(at)]
             for warning in run.warnings:
-                self._cards.addWidget(_Note(told(warning.what), where=f"{run.target} {run.precision}".strip()))
+                where = _of_side(side, f"{run.target} {run.precision}".strip())
+                self._cards.addWidget(_Note(told(warning.what), where=where))
         if not self._cards.count():
             self._cards.addWidget(label(tr("Nothing went wrong."), "dim"))
 
@@ -103,6 +108,11 @@ def _more(problem: Problem) -> QVBoxLayout:
 def _place_words(where: str) -> str:
     """A place as the window says it; a key of the recipe is none."""
     return "" if where.startswith("[") else where
+
+
+def _of_side(side: str, where: str) -> str:
+    """A place in A or in B while these are compared."""
+    return ": ".join(filter(None, (side, where)))
 
 
 def _place(where: str) -> QLabel:

@@ -9,8 +9,6 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import TraceRequest, WorkerLost
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.session.kept.folders import UserFolders
-from ace_studio.session.kept.settings import Settings
 from tests.gui.comparing import press, two_plans
 
 POINTER = "The graph appears here once the file is trusted and traced."
@@ -101,14 +99,6 @@ def test_one_bar_says_what_a_and_b_are_and_swaps_and_clears_them(desk):
     assert plan.forms_page.isVisible()
     assert desk.window.workbench.panel("graph").colour_by.currentData() == "kind"
     assert desk.document.recipe.plan.default is Precision.FP16
-
-
-def test_pins_are_there_again_after_a_restart_of_the_window(desk, tmp_path):
-    desk.ran().do("pin-A")
-    desk.open_example()
-    assert desk.window.bars.pins.isVisible()
-    again = Settings(UserFolders.inside(tmp_path / "user").settings)
-    assert next(iter(again.recall("pins").values()))[0]["name"] == desk.document.pins[0].name
 
 
 def test_a_file_is_pinned_from_the_menu(desk, tmp_path, monkeypatch):
