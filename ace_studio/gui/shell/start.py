@@ -12,6 +12,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.style.language import install_language
+from ace_studio.gui.style.sizes import STYLE
 from ace_studio.records.places import resource_folder
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
@@ -47,7 +48,9 @@ def make_application(settings: Settings) -> QApplication:
     scale = int(settings.get("scale_percent"))
     if scale != 100:
         os.environ.setdefault("QT_SCALE_FACTOR", str(scale / 100))
-    application = QApplication(["ace-studio"])
+    # As an argument: for what setStyle returns, PySide makes a class with a dozen enumerations first.
+    application = QApplication(["ace-studio", "-style", STYLE])
+    application.setProperty("style", STYLE)
     application.setApplicationName("ACE Studio")
     application.setApplicationDisplayName("")
     application.setDesktopFileName("ace-studio")

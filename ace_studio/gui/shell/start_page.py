@@ -6,14 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QWidget
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, set_property
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -64,9 +64,11 @@ class StartPage(QWidget):
         middle = row(None, content, None, margin=MARGIN)
         middle.setStretch(1, 100)
         page = box(column(None, middle, None))
-        area = scrolling(page)
-        page.setProperty("role", "")
-        area.viewport().setAutoFillBackground(False)
+        area = QScrollArea(widgetResizable=True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        # Not filled, as a new widget is. To ask for the one that is there would make PySide look through all classes.
+        area.setViewport(QWidget())
+        area.setWidget(page)
         self.setLayout(column(area))
         theme.changed.connect(self._restyle)
         self._restyle(theme.colours)

@@ -1,6 +1,9 @@
-"""Type and spacing of the window in one place; the colours are in `colours`. Pixels are logical, before scaling."""
+"""Style, type and spacing of the window; the colours are in `colours`. Pixels are logical, before scaling."""
 
 from __future__ import annotations
+
+STYLE = "Fusion"
+"""Qt's style: the same on every system."""
 
 STRONG = 600
 """Weight of headings and of what stands out in a line; the rest has the desktop's."""

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.style.colours import THEMES, Colours
+from ace_studio.gui.style.sizes import STYLE
 from ace_studio.gui.style.stylesheet import stylesheet
 
 
@@ -21,7 +22,8 @@ class Theme(QObject):
         self.application = application
         self._name = name
         self.colours = self._resolve()
-        application.setStyle("Fusion")
+        if application.property("style") != STYLE:
+            application.setStyle(STYLE)
         application.styleHints().colorSchemeChanged.connect(self._follow_system)
         self._apply()
 
