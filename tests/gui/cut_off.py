@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -24,7 +27,16 @@ SLACK = 1
 def cut_texts(shown: QWidget) -> set[tuple[str, str]]:
     """Kind and text of what does not fit and has no tool tip with the whole text: labels, buttons, fields, headers."""
     seen = [part for part in shown.findChildren(QWidget) if part.isVisibleTo(shown) and part.width() > 0]
-    return {(type(part).__name__, text) for part in seen if not part.toolTip() for text in _cut_in(part)}
+    return {(type(part).__name__, text) for part in seen for text in _cut_in(part) if not _tells(part.toolTip(), text)}
+
+
+def _tells(tip: str, text: str) -> bool:
+    """Whether a tool tip has the whole text, so that it can be read though it does not fit."""
+    return _plain(text) in _plain(tip)
+
+
+def _plain(text: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]*>", "", text)).split())
 
 
 def _cut_in(part: QWidget) -> list[str]:
@@ -40,7 +52,7 @@ def _cut_in(part: QWidget) -> list[str]:
         case QLineEdit() if not part.text():
             return [part.placeholderText()] * (_wide(part, part.placeholderText()) > part.width() - 4)
         case QTabBar():
-            return [part.tabText(at) for at in range(part.count()) if _is_cut_tab(part, at)]
+            return [part.tabText(at) for at in range(part.count()) if part.isTabVisible(at) and _is_cut_tab(part, at)]
         case QHeaderView() if part.orientation() is Qt.Orientation.Horizontal and part.model():
             return _cut_titles(part)
     return []
@@ -60,7 +72,9 @@ def _field_of(combo: QComboBox) -> int:
 
 
 def _is_cut_tab(tabs: QTabBar, at: int) -> bool:
-    return not tabs.tabToolTip(at) and _wide(tabs, tabs.tabText(at)) > tabs.tabRect(at).width()
+    return (
+        not _tells(tabs.tabToolTip(at), tabs.tabText(at)) and _wide(tabs, tabs.tabText(at)) > tabs.tabRect(at).width()
+    )
 
 
 def _cut_titles(header: QHeaderView) -> list[str]:
@@ -70,7 +84,7 @@ def _cut_titles(header: QHeaderView) -> list[str]:
             str(model.headerData(at, Qt.Orientation.Horizontal, role) or "")
             for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
         )
-        if title and not tip and 0 < header.sectionSize(at) < _wide(header, title):
+        if title and not _tells(tip, title) and 0 < header.sectionSize(at) < _wide(header, title):
             cut.append(title)
     return cut
 

@@ -183,13 +183,17 @@ def test_no_text_is_cut_off_and_no_control_covers_another(desk, size):
     assert {place: faults for place, faults in found.items() if any(faults)} == {}
 
 
+SCREENS = {1: (1280, 800), 1.5: (1920, 1200), 2: (1920, 1080), 3: (3840, 2160)}
+"""Scale -> pixels of a screen that is used with it."""
+PAIRS = [
+    (scale, theme) for scale in SCREENS for theme in ("dark", "light", "high-contrast") if (scale, theme) != (1, "dark")
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scale", "screen", "theme"),
-    [(1.5, (1920, 1200), "light"), (2, (1920, 1080), "high-contrast"), (3, (3840, 2160), "light")],
-)
-def test_nothing_is_cut_off_at_larger_scales_in_other_themes(tmp_path, scale, screen, theme):
-    width, height = screen
+@pytest.mark.parametrize(("scale", "theme"), PAIRS)
+def test_nothing_is_cut_off_at_any_scale_in_any_theme(tmp_path, scale, theme):
+    width, height = SCREENS[scale]
     config = tmp_path / "screens.json"
     config.write_text(json.dumps({"screens": [{"name": "one", "x": 0, "y": 0, "width": width, "height": height}]}))
     environment = {
@@ -198,7 +202,7 @@ def test_nothing_is_cut_off_at_larger_scales_in_other_themes(tmp_path, scale, sc
         "ACE_TEST_THEME": theme,
     }
     chosen = "(cut_off_and_no_control and None) or every_dialog_fits or toolbar_shows"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", chosen]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | environment)
     assert done.returncode == 0, done.stdout
 

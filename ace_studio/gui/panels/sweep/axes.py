@@ -28,6 +28,12 @@ _HINTS = {
 }
 
 
+def _tip(axis: Axis) -> str:
+    """What the values of an axis are, and an example, which a narrow field does not show whole."""
+    example, meaning = _HINTS[axis]
+    return f"{meaning}\n{example}"
+
+
 class AxisTable(QWidget):
     """One line per axis: its name, its values, what can be added, and how many there are."""
 
@@ -46,9 +52,8 @@ class AxisTable(QWidget):
         grid.setHorizontalSpacing(CLOSE)
         grid.setVerticalSpacing(TIGHT)
         for at, axis in enumerate(Axis):
-            hint, tip = _HINTS[axis]
-            field = self.fields[axis] = text_field(tr("Values of {axis}", axis=axis), hint)
-            field.setToolTip(tip)
+            field = self.fields[axis] = text_field(tr("Values of {axis}", axis=axis), _HINTS[axis][0])
+            field.setToolTip(_tip(axis))
             field.setMinimumWidth(70)
             field.editingFinished.connect(partial(self._typed, axis))
             offer = self.offers[axis] = ComboBox(
@@ -98,7 +103,7 @@ class AxisTable(QWidget):
             field.setToolTip(tip_text(f"{told(error.problem.what)}: {told(error.problem.remedy)}"))
             return
         self._shown[axis] = field.text()
-        field.setToolTip(_HINTS[axis][1])
+        field.setToolTip(_tip(axis))
         self.changed.emit(axis, values)
 
     def _add(self, axis: Axis) -> None:
