@@ -54,8 +54,8 @@ PAIRS = {
     "engine": ("bare import of torch", "engine process, start to ready"),
 }
 UNITS = {"wall_s": "s", "cpu_s": "s of CPU", "rss_mib": "MiB"}
-LIMITS = {"window.wall_s": 1.0, "window.rss_mib": 150e6 / 2**20}
-"""Those that the window's own test holds."""
+LIMITS = {"window.wall_s": 1.0, "window.cpu_s": 0.25, "window.rss_mib": 150e6 / 2**20}
+"""Wall time and memory are those that the window's own test holds; a test of CPU time would depend on the machine."""
 
 
 class Start(NamedTuple):
@@ -77,6 +77,7 @@ def start_code(code: str) -> Start:
     with tempfile.TemporaryDirectory() as folder:
         own = {f"XDG_{name}_HOME": folder for name in ("CONFIG", "DATA", "STATE", "CACHE")}
         environment = os.environ | own | {"QT_QPA_PLATFORM": "offscreen"}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program is compiled: the first round does that
         began_s = time.perf_counter()
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
         try:

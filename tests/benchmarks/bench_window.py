@@ -1,20 +1,23 @@
 """Gaps of the window's event loop at very many ops: how long nothing else could be answered. Run it on request:
 
     xvfb-run -a -s "-screen 0 1600x1000x24" env QT_QPA_PLATFORM=xcb \
-        python -m pytest tests/benchmarks/bench_window.py -m benchmark -s
+        python -m pytest tests/benchmarks/bench_window.py -m benchmark -s --basetemp FOLDER
 
-A timer beats once per millisecond until every panel shows the result of a gesture. A gap is the time between two beats:
-its percentiles, the longest, and the whole gesture. CPU time of the window's thread stands beside wall time, because a
-busy machine lengthens that. ``ACE_BENCH_OPS=200000`` takes another size, which also prints the memory in use.
-The goal at 50,000 ops: 99 % of the gaps within 16 ms, none above 50 ms, no gesture above 100 ms.
+A timer beats once per millisecond until every panel shows the result of a gesture. A gap is the time between two beats.
+All limits are on the CPU time of the window's thread, because a busy machine lengthens wall time, which is printed
+beside it. What a gesture costs is the sum of its gaps, without what the beats cost by themselves.
+FOLDER gets ``figures.json``; the last test fails if a figure exceeds its limit. ``ACE_BENCH_OPS=200000`` takes another
+size, which has no limits; the memory in use is printed too.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -26,23 +29,64 @@ from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.ops.facts import prepare
 from ace_studio.gui.shell.app import Preload
+from ace_studio.gui.shell.garbage import GarbageTimer
 from ace_studio.records.messages import JobFinished, LogLine, ModelCaptured, Progress
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.choices import with_rules
+from tests.benchmarks.figures import Figure, conclude
 from tests.gui.conftest import desk  # noqa: F401 - a fixture
 from tests.gui.graph_tables import large_table, layered_table
 from tests.gui.run_results import result_of, show_result
 
 pytestmark = pytest.mark.benchmark
 OPS = int(os.environ.get("ACE_BENCH_OPS", "50000"))
+LIMITS_MS = {"gap": 50.0, "gesture": 100.0, "p99": 16.0}
+"""CPU time of the window's thread at 50,000 ops: one turn of the event loop, a gesture, and 99 % of all turns."""
+
+
+class Gesture(NamedTuple):
+    """What one kind of gesture cost."""
+
+    name: str
+    times: int
+    """How often it was made."""
+    gaps_ms: np.ndarray
+    """[gaps] CPU time of the window's thread."""
+    idle_ms: float
+    """CPU time of a beat while nothing happens."""
+
+    @property
+    def each_ms(self) -> float:
+        """CPU time of one gesture, without that of the beats."""
+        return float(np.maximum(self.gaps_ms - self.idle_ms, 0).sum()) / self.times
+
+
+def figures_of(gestures: list[Gesture], ops: int) -> list[Figure]:
+    """The longest gap, the most costly gesture, and the 99th percentile of all gaps."""
+    longest = max(gestures, key=lambda one: one.gaps_ms.max())
+    costly = max(gestures, key=lambda one: one.each_ms)
+    pooled = np.concatenate([one.gaps_ms for one in gestures])
+    found = {
+        "gap": (f"longest CPU time of one turn of the window's event loop ({longest.name})", longest.gaps_ms.max()),
+        "gesture": (f"CPU time of the most costly gesture ({costly.name})", costly.each_ms),
+        "p99": ("99 % of the turns of the window's event loop take at most", np.percentile(pooled, 99)),
+    }
+    is_judged = ops == 50_000
+    figures = []
+    for name, (what, value) in found.items():
+        words = f"{what} at {ops:,} ops" + (f"; limit {LIMITS_MS[name]:g} ms" if is_judged else "")
+        is_lost = is_judged and float(value) > LIMITS_MS[name]
+        size = "" if is_judged else f".{ops}"
+        figures.append(Figure(id=f"window.{name}{size}", what=words, value=float(value), unit="ms", lost=is_lost))
+    return figures
 
 
 class Beats:
     """Beats of the event loop, in wall time and in CPU time of this thread."""
 
     def __init__(self):
-        self.times = []
+        self.times = [(time.perf_counter(), time.thread_time())]
         self._timer = QTimer(interval=1, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self.beat)
         self._timer.start()
@@ -54,28 +98,45 @@ class Beats:
         self._timer.stop()
         self.beat()
 
-    def row(self, clock):
-        """Median, 99th percentile and longest gap, and the sum, ms."""
-        gaps = np.diff([times[clock] for times in self.times]) * 1000
-        return f"{np.median(gaps):5.1f} {np.percentile(gaps, 99):6.1f} {gaps.max():6.0f} {gaps.sum():7.0f}"
+    def gaps_ms(self, clock):
+        return np.diff([times[clock] for times in self.times]) * 1000
+
+
+def _words(gaps_ms):
+    """Median, 99th percentile and longest gap, and the sum, ms."""
+    return f"{np.median(gaps_ms):5.1f} {np.percentile(gaps_ms, 99):6.1f} {gaps_ms.max():6.0f} {gaps_ms.sum():7.0f}"
+
+
+@pytest.fixture(scope="module")
+def gestures():
+    """All that were made, in the order of the tests."""
+    return []
 
 
 @pytest.fixture
-def gesture(desk):  # noqa: F811 - the fixture
+def gesture(desk, gestures):  # noqa: F811 - the fixture
     Preload().run()
+    gc.freeze()
+    garbage = GarbageTimer()  # as the application collects
+    beats = Beats()
+    desk.bot.wait(200)
+    beats.stop()
+    idle_ms = float(np.median(beats.gaps_ms(1)))
 
     @contextmanager
-    def measured(name):
+    def measured(name, *, times=1):
         desk.settle()
         beats = Beats()
-        beats.beat()
         yield
         desk.settle()
         beats.stop()
-        print(f"{name:40} {beats.row(1)}   {beats.row(0)}")
+        made = Gesture(name, times, beats.gaps_ms(1), idle_ms)
+        gestures.append(made)
+        print(f"{name:40} {_words(made.gaps_ms)} {made.each_ms:7.0f}   {_words(beats.gaps_ms(0))}")
 
-    print(f"\n{OPS} ops{'CPU ms: p50    p99    max     all':>67}   wall ms: p50 p99    max     all")
-    return measured
+    print(f"\n{OPS} ops{'CPU ms: p50    p99    max     all    each':>75}   wall ms: p50 p99    max     all")
+    yield measured
+    garbage.stop()
 
 
 @pytest.fixture
@@ -117,8 +178,9 @@ def test_gaps_while_working_on_very_many_ops(desk, gesture, arrived):  # noqa: F
         desk.session.plan.set_precision_of_ops(some, Precision.FP16)
     with gesture("undo"):
         desk.session.choices.undo()
-    with gesture("filter the op table"):
-        QTest.keyClicks(ops.filter, "conv stage1")
+    query = "conv stage1"
+    with gesture("filter the op table, a letter", times=len(query)):
+        QTest.keyClicks(ops.filter, query)
         desk.bot.wait(120)
     with gesture("clear the filter"):
         ops.filter.clear()
@@ -171,28 +233,29 @@ def test_gaps_while_looking_around_a_very_large_graph(desk, gesture, arrived):  
             QApplication.sendEvent(canvas, sent)
             QApplication.processEvents()
 
-    with gesture("pan"):
+    with gesture("pan", times=40):
         pan()
     with gesture("open a block"):
         canvas.toggle(int(view.picture.tree.children(view.picture.tree.root)[1]))
-    with gesture("type a search"):
-        for letter in "op:conv module:stage3":
+    query = "op:conv module:stage3"
+    with gesture("type a search, a letter", times=len(query)):
+        for letter in query:
             QTest.keyClicks(view.search_bar.field, letter)
             desk.bot.wait(1)
-    with gesture("the next ten matches"):
+    with gesture("the next match", times=10):
         for _ in range(10):
             view.search_next()
             desk.settle()
     with gesture("open all blocks"):
         canvas.open_everything()
         desk.bot.waitUntil(lambda: not canvas.placing, timeout=300_000)
-    with gesture("pan, everything open"):
+    with gesture("pan, everything open", times=40):
         pan()
-    with gesture("zoom in"):
+    with gesture("zoom in", times=20):
         zoom(20)
-    with gesture("pan, close"):
+    with gesture("pan, close", times=40):
         pan()
-    with gesture("zoom out"):
+    with gesture("zoom out", times=20):
         zoom(-20)
     with gesture("close all blocks"):
         canvas.close_everything()
@@ -205,7 +268,7 @@ def test_gaps_while_a_run_tells_its_progress(desk, gesture, arrived):  # noqa: F
     with gesture("the run begins"):
         desk.do("run")
     job = desk.engine.requests[-1].job
-    with gesture("2,000 lines of log and 200 steps"):
+    with gesture("10 lines of log and a step", times=200):
         for line in range(2000):
             desk.session.apply(LogLine(job=job, text=f"line {line}"))
             if line % 10 == 0:
@@ -219,3 +282,8 @@ def test_gaps_while_a_run_tells_its_progress(desk, gesture, arrived):  # noqa: F
             desk.panel(panel)
     own = psutil.Process().memory_info().rss / 2**20
     print(f"memory of the window: {own:.0f} MiB")
+
+
+def test_no_gap_and_no_gesture_is_too_long(gestures, tmp_path_factory):
+    assert {"first opening of Plan", "open all blocks", "first opening of charts"} <= {one.name for one in gestures}
+    assert conclude(tmp_path_factory.getbasetemp(), figures_of(gestures, OPS)) == 0

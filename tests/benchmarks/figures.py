@@ -19,7 +19,8 @@ KEPT = Path(__file__).with_name("figures.json")
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 ON_PAGE = (
     "capture.whole", "capture.time", "peers.held", "peers.worst", "kept.held", "kept.worst", "layout.worst",
-    "graph-view.held", "start.window.wall_s", "start.window.rss_mib", "start.engine.wall_s", "start.engine.rss_mib",
+    "graph-view.held", "window.gap", "window.gesture", "window.p99", "start.window.wall_s", "start.window.cpu_s",
+    "start.window.rss_mib", "start.engine.wall_s", "start.engine.rss_mib",
     "scale.arrival.200000", "scale.layout.200000", "scale.list.10000", "sweep.rate",
     "sweep.overhead", "example.ceiling",
 )  # fmt: skip
