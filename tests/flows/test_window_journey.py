@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 
 from ace_studio.gui.shell.app import Studio
@@ -23,6 +23,7 @@ from ace_studio.session.comparison.graphs import OpChange
 from ace_studio.session.comparison.sides import compared_ops
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.kept.folders import UserFolders
+from tests.gui.heartbeat import Heartbeat
 
 pytestmark = pytest.mark.slow
 
@@ -169,26 +170,6 @@ def test_the_event_loop_never_works_longer_than_fifty_milliseconds_at_a_stretch(
     assert beats.longest_cpu_ms < 50, f"{beats.longest_cpu_ms:.0f} ms of work, {beats.longest_ms:.0f} ms on the wall"
 
 
-class Heartbeat:
-    """The longest time between two beats of the event loop."""
-
-    def __init__(self):
-        self.longest_ms = self.longest_cpu_ms = 0.0
-        self._last = (time.monotonic(), time.thread_time())
-        self._timer = QTimer(interval=5)
-        self._timer.timeout.connect(self._beat)
-        self._timer.start()
-
-    def _beat(self):
-        now = (time.monotonic(), time.thread_time())
-        self.longest_ms = max(self.longest_ms, 1000 * (now[0] - self._last[0]))
-        self.longest_cpu_ms = max(self.longest_cpu_ms, 1000 * (now[1] - self._last[1]))
-        self._last = now
-
-    def stop(self):
-        self._timer.stop()
-
-
 SESSION = """
 import sys
 from pathlib import Path
@@ -197,6 +178,7 @@ from PySide6.QtWidgets import QApplication
 from ace_studio.gui.shell.app import Studio
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.session.kept.folders import UserFolders
+from tests.gui.heartbeat import Heartbeat
 
 application = QApplication(["test"])
 studio = Studio(application, UserFolders.inside(Path(sys.argv[1])))

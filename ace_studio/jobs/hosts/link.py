@@ -343,7 +343,7 @@ class HostLink:
                 code=ErrorCode.SYSTEM,
                 what=f"The results of {self._engine.host} could not be written here",
                 why=str(error),
-                remedy="Make room, and run it again; captures are kept there",
+                remedy="Make room, and run it again",
                 where=str(error.filename or ""),
             )
             event = messages.JobFailed(job=job.request.job, problems=(problem,))
@@ -411,7 +411,7 @@ class HostLink:
                 code=ErrorCode.HOST,
                 what=f"The job on {self._engine.host} is lost",
                 why="the engine there has ended: the machine was started anew, or memory ran out",
-                remedy="Run it again; captures that were finished are kept there",
+                remedy="Run it again",
                 where=self._engine.host,
             ),
         )

@@ -20,6 +20,7 @@ from ace_studio.records.messages import (
     Phase,
     TraceRequest,
 )
+from ace_studio.records.safe_file import file_sha256
 
 
 def work(request: TraceRequest, reporter: Reporter) -> None:
@@ -44,6 +45,15 @@ def wait(request: TraceRequest, reporter: Reporter) -> None:
     reporter.phase(Phase.MEASURE, "the last step")
     (Path(request.output) / "seen.txt").write_text("waited")  # type: ignore[attr-defined]
     reporter.emit(JobFinished())
+
+
+def gated(request: TraceRequest, reporter: Reporter) -> None:
+    """Tells its progress until the file exists that gate.txt names, and then works."""
+    gate = Path(request.folder, "gate.txt").read_text()
+    while not Path(gate).exists():
+        reporter.phase(Phase.MEASURE, "waiting")
+        time.sleep(0.01)
+    work(request, reporter)
 
 
 def listen(request: TraceRequest, reporter: Reporter) -> None:
@@ -75,7 +85,8 @@ def trace(request: TraceRequest, reporter: Reporter) -> None:
 
 
 def inspect(request: InspectRequest, reporter: Reporter) -> None:
-    report = FileReport(path=request.path, kind="python", label="", sha256="", size_bytes=1, trust="data")
+    sha256 = file_sha256(Path(request.path))
+    report = FileReport(path=request.path, kind="python", label="", sha256=sha256, size_bytes=1, trust="code")
     reporter.emit(FileInspected(report=report))
 
 
