@@ -25,8 +25,8 @@ from ace_studio.sweeps.work import SweepWorker, forget_starts, run_task
 CONNECT_S = 10.0
 RECONNECT_S = 24 * 3600.0
 """For so long the scheduler is looked for after its connection was lost: a night, or a laptop that sleeps."""
-GPU, TIMING = "GPU", "timing"
-"""Names of resources that workers may offer, as in ``dask worker --resources "GPU=1 timing=1"``."""
+GPU, TIMING, MEMORY = "GPU", "timing", "memory"
+"""Names of resources that workers may offer, as in ``dask worker --resources "GPU=1 timing=1 memory=16e9"`` (bytes)."""
 
 _GONE = (OSError, TimeoutError, CancelledError, ClosedClientError, RuntimeError)
 """What Dask's client raises where its connection is lost or closed."""

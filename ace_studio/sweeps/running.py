@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio import __version__
-from ace_studio.jobs.cores import workers_here
+from ace_studio.jobs.cores import bytes_of_job, workers_here
 from ace_studio.records.bundle import Bundle, bundle_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
@@ -37,7 +37,7 @@ from ace_studio.records.sweeps import (
     with_front,
 )
 from ace_studio.session.kept.history import History
-from ace_studio.sweeps.cluster import GPU, TIMING, Connection, is_lost, local_cluster
+from ace_studio.sweeps.cluster import GPU, MEMORY, TIMING, Connection, is_lost, local_cluster
 from ace_studio.sweeps.interrupts import noted_interrupts
 from ace_studio.sweeps.mlflow_log import MlflowLog
 from ace_studio.sweeps.on_devices import SweepDevices, device_of
@@ -115,6 +115,7 @@ class _Running:
         self._workers = 1
         self._host = platform.node()
         self._history = History.open_default()
+        self._peaks = cache(self._history.usual_memory)
         locks = (str(timing_lock()),)
         self._devices = SweepDevices(list(self._rows.values()), self._history, locks=locks, trust=options.trust)
         self._unmeasured: dict[str, SweepRow] = {}
@@ -182,7 +183,8 @@ class _Running:
             cluster: Any = options.scheduler
             if not cluster:
                 threads = [self._jobs[job].recipe.measure.threads for job in self._waiting]
-                cores = workers_here(threads)[: len(self._waiting)]
+                most = max(self._bytes_of(self._jobs[job]) for job in self._waiting)
+                cores = workers_here(threads, bytes_per_job=most)[: len(self._waiting)]
                 cluster = opened.enter_context(local_cluster(cores[: options.workers or None]))
             elif count := slurm_workers(cluster):
                 cluster = opened.enter_context(slurm_cluster(min(count, len(self._waiting)), self._out))
@@ -262,11 +264,17 @@ class _Running:
     def _resources(self, job: str, connection: Connection) -> dict[str, float] | None:
         """What a job asks for, of what workers offer; None if it wants a GPU and none does."""
         resources = {TIMING: 1.0} if connection.resource(TIMING) else {}
+        if offered := connection.resource(MEMORY):  # a job that no worker has room for gets a whole one
+            resources[MEMORY] = min(float(self._bytes_of(self._jobs[job])), offered)
         if self._jobs[job].recipe.measure.device == "cuda" and self._options.scheduler:
             if not connection.resource(GPU):
                 return None
             resources[GPU] = 1.0
         return resources
+
+    def _bytes_of(self, job: SweepJob) -> int:
+        """Estimate of the memory that a job takes, by earlier runs of its model."""
+        return bytes_of_job(self._peaks(Path(job.folder), job.recipe.model.source))
 
     def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, Path]]:
         """The task of a job, and the files that are sent with it: none to a cluster of this machine."""

@@ -17,15 +17,15 @@ def free_port():
 class Cluster:
     """A scheduler and two workers in processes of their own."""
 
-    def __init__(self, folder):
-        self.folder, self.port, self.processes = folder, free_port(), []
-        self.address = f"tcp://127.0.0.1:{self.port}"
+    def __init__(self, folder, protocol="tcp", *options):
+        self.folder, self.port, self.processes, self.options = folder, free_port(), [], options
+        self.address = f"{protocol}://127.0.0.1:{self.port}"
         self.start_scheduler()
         for name in ("one", "two"):
             self.start_worker(name)
 
     def start(self, *words):
-        command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:]]
+        command = [sys.executable, "-m", "distributed.cli." + words[0], *words[1:], *self.options]
         self.processes.append(subprocess.Popen(command, cwd=self.folder, stderr=subprocess.DEVNULL))
 
     def start_scheduler(self):

@@ -7,16 +7,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import dask
 import pytest
 from distributed import Client
+from distributed.security import Security
 
+from ace_studio.jobs.cores import BYTES_PER_JOB
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.sweep_file import read_jobs
 from ace_studio.records.sweeps import RowStatus, SweepStatus
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps import cluster as cluster_module
-from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, run_sweep
+from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, _Running, run_sweep
+from tests.sweeps.dask_cluster import Cluster
 from tests.sweeps.fake_jobs import LOG_VARIABLE
 
 PROXY = Path(__file__).with_name("cut_proxy.py")
@@ -289,3 +294,38 @@ def test_a_search_for_the_scheduler_ends_at_ctrl_c(tmp_path, log, cluster, monke
     report = run(path, tmp_path / "out", scheduler=cluster.address, on_event=disturb)
     assert report.status is SweepStatus.CANCELLED
     assert {row.status for row in report.rows} == {RowStatus.DONE, RowStatus.CANCELLED}
+
+
+def test_a_job_asks_for_the_memory_that_earlier_runs_of_its_model_say_where_workers_offer_it(tmp_path):
+    jobs = read_jobs([written(tmp_path / "in")])
+    sweep = _Running(jobs, tmp_path, SweepOptions(scheduler="tcp://HOST:8786"))
+
+    def asked(offered, peak=None):
+        sweep._peaks = lambda folder, source: peak
+        cluster = SimpleNamespace(resource=lambda name: offered.get(name, 0.0))
+        return sweep._resources(jobs[0].job, cluster)
+
+    assert asked({}) == {}
+    assert asked({"memory": 16e9, "timing": 1.0}) == {"memory": BYTES_PER_JOB, "timing": 1.0}
+    assert asked({"memory": 16e9}, peak=1_000_000_000)["memory"] > 1e9 + BYTES_PER_JOB
+    assert asked({"memory": 16e9}, peak=10**12) == {"memory": 16e9}
+
+
+@pytest.mark.slow
+def test_a_scheduler_with_tls_is_used_with_the_certificates_of_dasks_configuration(tmp_path, log):
+    security = Security.temporary()
+    files = {"ca": security.tls_ca_file, "cert": security.tls_client_cert, "key": security.tls_client_key}
+    for name, content in files.items():
+        (tmp_path / f"{name}.pem").write_text(content)
+    ca, cert, key = (str(tmp_path / f"{name}.pem") for name in files)
+    files = {"ca-file": ca} | {f"{role}.{kind}": one for role in ("client", "scheduler", "worker")
+                               for kind, one in (("cert", cert), ("key", key))}  # fmt: skip
+    cluster = Cluster(tmp_path, "tls", "--tls-ca-file", ca, "--tls-cert", cert, "--tls-key", key)
+    path = written(tmp_path / "in")
+    try:
+        with dask.config.set({f"distributed.comm.tls.{name}": one for name, one in files.items()}):
+            report = run(path, tmp_path / "out", scheduler=cluster.address)
+    finally:
+        cluster.end()
+    assert report.status is SweepStatus.OK
+    assert cluster.address.startswith("tls://")

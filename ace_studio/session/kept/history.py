@@ -262,6 +262,18 @@ class History:
             return median(found) if (found := self.seconds_of(folder.absolute(), source)) else None
         return None
 
+    def usual_memory(self, folder: Path, source: str) -> int | None:
+        """The most that an artifact of the last runs of a model took, bytes; None as in `usual_seconds`."""
+        with suppress(AceError, UnicodeEncodeError), self._open() as database:
+            ((found,),) = database.execute(
+                "SELECT MAX(json_extract(one.value, '$.peak_memory_bytes')) FROM (SELECT result_json FROM run "
+                "WHERE folder = ? AND title IN (?, ?) ORDER BY id DESC LIMIT 20) AS last, "
+                "json_each(CAST(last.result_json AS TEXT), '$.runs') AS one",
+                (str(folder.absolute()), Path(source).name, f"{folder.name}/{source}"),
+            )
+            return None if found is None else int(found)
+        return None
+
     def get(self, run_id: int) -> PastRun:
         """A past run with its recipe and result.
 

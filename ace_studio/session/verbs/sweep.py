@@ -175,7 +175,10 @@ class SweepVerbs:
         }
         times = [usual[recipe] for recipe, _ in cells]
         known = [seconds for seconds in times if seconds is not None]
-        at_once = 1 if now.scheduler else _at_once([one for one in threads if isinstance(one, int | str)], now.workers)
+        peaks = [self._history.store.usual_memory(Path(folder, one).parent, found.model.source)
+                 for one, found in recipes.items()]  # fmt: skip
+        words = [one for one in threads if isinstance(one, int | str)]
+        at_once = 1 if now.scheduler else _at_once(words, peaks, now.workers)
         at_once = min(at_once, len(cells))
         return SweepPreview(
             jobs=len(cells),
@@ -271,10 +274,10 @@ class SweepVerbs:
             self.start()
 
 
-def _at_once(threads: list[int | str], most: int) -> int:
-    from ace_studio.jobs.cores import workers_here  # noqa: PLC0415 - not needed for the first picture
+def _at_once(threads: list[int | str], peaks: list[int | None], most: int) -> int:
+    from ace_studio.jobs.cores import bytes_of_job, workers_here  # noqa: PLC0415 - not needed for the first picture
 
-    return min(len(workers_here(threads)), most or 10_000)
+    return min(len(workers_here(threads, bytes_per_job=max(map(bytes_of_job, peaks)))), most or 10_000)
 
 
 def _shown(report: SweepReport) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,24 @@ def test_a_host_measures_what_this_machine_measures(host, run, tmp_path):
         assert one.latency_ms.n >= 5 and one.low <= one.latency_ms.p50 <= one.high
         assert one.machine == other.machine and one.runtime == other.runtime and one.threads == 1
         assert one.device == "box" and other.device == HERE and one.session != other.session
-        # One clock, one artifact, one program: far apart would mean that another thing was measured.
-        assert 0.1 < one.latency_ms.p50 / other.latency_ms.p50 < 10
     assert [event["detail"] for event in told if event["detail"].startswith("opening")]
+
+
+@needs_ssh
+@pytest.mark.slow
+def test_a_new_host_gives_its_first_figure_within_a_minute_and_it_is_the_local_one(host, run, tmp_path):
+    shutil.rmtree(host.home / ".cache" / "ace-studio" / "measure-here", ignore_errors=True)
+    ratios = []
+    for _ in range(3):
+        begin = time.monotonic()
+        there = measure_on(BOX, run, tmp_path / "out", indices=(0,)).figures[0]
+        assert time.monotonic() - begin < 60
+        here = measure_on(THIS_MACHINE, run, tmp_path / "out", indices=(0,)).figures[0]
+        ratios.append(there.latency_ms.p50 / here.latency_ms.p50)
+        if 0.5 < ratios[-1] < 2:
+            break
+    # One clock, one artifact, one program. The best of three pairs: other work disturbs some of them.
+    assert min(max(ratio, 1 / ratio) for ratio in ratios) < 2
 
 
 @needs_ssh
@@ -149,7 +165,6 @@ def test_the_figures_can_be_written(run, tmp_path):
 def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_path):
     import fcntl
     import tempfile
-    import time
 
     from ace_studio.jobs.devices import measure_there
 

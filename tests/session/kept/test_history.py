@@ -81,6 +81,18 @@ def test_the_forecast_is_the_median_of_the_last_runs_of_a_model(tmp_path: Path) 
     assert history.usual_seconds(tmp_path, "m.py") is None
 
 
+def test_the_memory_of_a_model_is_the_most_that_an_artifact_of_its_last_runs_took(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.sqlite")
+    for peaks in ((None, 300), (None, None), (100, 200)):
+        runs = [replace(target_run("eager"), peak_memory_bytes=peak) for peak in peaks]
+        one = replace(result(runs[0]), runs=tuple(runs))
+        history.remember(one, Recipe(model=ModelChoice(source="m.py")), tmp_path, output=tmp_path)
+    assert history.usual_memory(tmp_path, "m.py") == 300
+    assert history.usual_memory(tmp_path, "other.py") is None
+    (tmp_path / "h.sqlite").write_text("this is no database, but it is long enough to be looked at" * 10)
+    assert history.usual_memory(tmp_path, "m.py") is None
+
+
 def test_a_run_that_chose_nothing_is_kept_too(tmp_path: Path) -> None:
     history = History(tmp_path / "h.sqlite")
     history.add(result(), recipe_toml="", title="m.py")
