@@ -35,13 +35,16 @@ class Texts:
 
     def __init__(self, values: Sequence[Any], text: Callable[[Any], str] = str) -> None:
         self._values, self._text = values, text
-        self._cells: list[str] | None = None
-        self._different = ""
-        """The different cells, in lines."""
+        self._different: list[str] = []
+        """The different cells."""
+        self._lines = ""
+        """The same, in lines."""
+        self._places: npt.NDArray[np.int32] | None = None
+        """[rows] Which of the different cells each row has; None until they are prepared."""
 
     def prepare(self) -> Iterator[None]:
         """Find the texts, in parts of a few milliseconds."""
-        if self._cells is not None:
+        if self._places is not None:
             return
         values, words = list(self._values), dict[Any, str]()
         different = list(dict.fromkeys(values))
@@ -50,20 +53,26 @@ class Texts:
             some = different[start : start + _AT_ONCE]
             words |= {value: self._text(value).lower().replace("\n", " ") for value in some}
             yield
-        self._different = "\n".join(dict.fromkeys(words.values()))
-        self._cells = list(map(words.__getitem__, values))
+        self._different = list(dict.fromkeys(words.values()))
+        self._lines = "\n".join(self._different)
+        yield
+        at = {text: place for place, text in enumerate(self._different)}
+        place_of = {value: at[text] for value, text in words.items()}
+        yield
+        self._places = np.fromiter(map(place_of.__getitem__, values), dtype=np.int32, count=len(values))
 
     def having(self, wanted: str | re.Pattern[str]) -> Mask:
         """[rows] Which cells contain a word in lower case, or a pattern."""
         for _ in self.prepare():
             pass
-        cells, hits = self._cells or [], set[str]()
+        places = self._places if self._places is not None else np.zeros(0, dtype=np.int32)
         if isinstance(wanted, re.Pattern):
-            hits = set(filter(wanted.search, self._different.split("\n")))
-        elif wanted in self._different:
-            hits = {text for text in self._different.split("\n") if wanted in text}
-        is_hit = map(hits.__contains__, cells) if hits else repeat(False)
-        return np.fromiter(is_hit, dtype=bool, count=len(cells))
+            hits = (wanted.search(text) is not None for text in self._different)
+        elif wanted in self._lines:
+            hits = (wanted in text for text in self._different)
+        else:
+            return np.zeros(len(places), dtype=bool)
+        return np.fromiter(hits, dtype=bool, count=len(self._different))[places]
 
 
 def any_having(texts: Iterable[Texts], wanted: str | re.Pattern[str]) -> Mask:
