@@ -24,6 +24,7 @@ from ace_studio.records.messages import (
     JobFinished,
     LogLine,
     ModelCaptured,
+    Progress,
     TraceRequest,
 )
 from ace_studio.records.recipes.file import read_recipe
@@ -164,6 +165,11 @@ def test_a_cut_connection_is_resumed_by_the_real_engine_and_its_jobs_can_be_canc
         events = follow(client, within_s=120)
         assert isinstance(events[-1], JobFinished) and any("stands again" in getattr(one, "text", "") for one in events)
         assert [one.capture.ops > 0 for one in events if isinstance(one, ModelCaptured)] == [True]
+
+        ask("again")
+        again = follow(client, within_s=120)
+        assert isinstance(again[-1], JobFinished)
+        assert any(isinstance(one, Progress) and "from the cache" in one.detail for one in again)
         (tmp_path / "gate").unlink()
 
         ask("cancelled")

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.hosts import frames
-from ace_studio.jobs.hosts.keeper_folders import FILES, OUTPUT
+from ace_studio.jobs.hosts.keeper_folders import OUTPUT, files_folder
 from ace_studio.records import containment, messages
 from ace_studio.records.bundle import Bundle, BundledFile, missing, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
@@ -226,10 +226,11 @@ class Keeper:
         """Lay the files out and hand the request to the engine."""
         asked.is_started = True
         request = messages.decode_request(asked.ask.request)
-        place = self._folder / str(asked.ask.number)
+        output = self._folder / str(asked.ask.number) / OUTPUT
         try:
             if asked.ask.bundle is not None:
-                request = _moved(request, asked.ask.bundle, self._store, place)
+                root = self._folder / files_folder(asked.ask.bundle)
+                request = _moved(request, asked.ask.bundle, self._store, root=root, output=output)
         except AceError as error:
             self._refuse(asked, *error.problems)
             return
@@ -293,15 +294,20 @@ class Keeper:
         return frames.Piece(number=fetch.number, path=fetch.path, data=data)
 
 
-def _moved(request: messages.AnyRequest, bundle: Bundle, store: Path, place: Path) -> messages.AnyRequest:
-    """The request with its files laid out in ``place``, and what it writes beside them.
+def _moved(
+    request: messages.AnyRequest, bundle: Bundle, store: Path, *, root: Path, output: Path
+) -> messages.AnyRequest:
+    """The request with its files laid out in ``root``, and a folder for what it writes.
 
     Raises: AceError(BAD_FILE) if a content does not have its hash; OSError.
     """
     assert isinstance(request, messages.TraceRequest)
-    root, output = place / FILES, place / OUTPUT
     root.mkdir(parents=True, exist_ok=True)
-    output.mkdir(exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
+    for file in bundle.files:  # of an earlier job, whose code may have written into them
+        kept, target = store / file.sha256, root / file.path
+        if target.is_file() and not kept.samefile(target) and file_sha256(target) != file.sha256:
+            target.unlink()
     folder = unpack(bundle, {}, store, root)
     request = replace(request, recipe=bundle.recipe, folder=str(folder))
     match request:

@@ -1,6 +1,17 @@
-"""Folders of one job on a host, below the session's folder and the job's number."""
+"""Folders of a job on a host, below the session's folder."""
 
-FILES = "files"
-"""What was sent: the root of the bundle."""
+from __future__ import annotations
+
+from hashlib import sha256
+
+import msgspec
+
+from ace_studio.records.bundle import Bundle
+
 OUTPUT = "output"
-"""What the job writes."""
+"""What a job writes, below its number."""
+
+
+def files_folder(bundle: Bundle) -> str:
+    """The root of what was sent. Jobs of the same files share it: a capture is found again by the path of its model."""
+    return f"files-{sha256(msgspec.msgpack.encode(bundle.files)).hexdigest()[:32]}"

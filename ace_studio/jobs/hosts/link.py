@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ace_studio.jobs.channel import ChannelLost
 from ace_studio.jobs.hosts import frames
+from ace_studio.jobs.hosts.keeper_folders import OUTPUT, files_folder
 from ace_studio.jobs.hosts.packing import files_to_send, untrusted_files
 from ace_studio.jobs.hosts.places import Places, output_of
 from ace_studio.jobs.hosts.transport import HostConnection, KeeperGone
@@ -296,7 +297,13 @@ class HostLink:
         self._tell_progress(messages.Phase.SEND, "finding the files")
         folder = Path(request.folder).absolute()
         bundle, job.sources = files_to_send(request.recipe, folder)
-        job.places = Places(folder, bundle.folder, output_of(request), f"{self._folder}/{job.number}")
+        job.places = Places(
+            folder,
+            bundle.folder,
+            output_of(request),
+            files_there=f"{self._folder}/{files_folder(bundle)}",
+            output_there=f"{self._folder}/{job.number}/{OUTPUT}",
+        )
         job.bundle = bundle
 
     def _send_contents(self, job: _Job, hashes: tuple[str, ...]) -> None:

@@ -12,7 +12,6 @@ from typing import IO, Any
 import msgspec
 from msgspec.structs import replace
 
-from ace_studio.jobs.hosts.keeper_folders import FILES, OUTPUT
 from ace_studio.records import messages
 from ace_studio.records.bundle import BundledFile
 from ace_studio.records.results import RESULT_NAME
@@ -36,30 +35,30 @@ def output_of(request: messages.AnyRequest) -> Path | None:
 class Places:
     """Where the files of one job are, there and here."""
 
-    def __init__(self, folder: Path, inside: str, output: Path | None, there: str) -> None:
+    def __init__(self, folder: Path, inside: str, output: Path | None, *, files_there: str, output_there: str) -> None:
         """Note the places.
 
         Args:
             folder: Folder of the recipe, here.
             inside: The same in the bundle, relative to its root.
             output: Folder for results, here.
-            there: Folder of the job, there.
+            files_there: Root of the bundle, there.
+            output_there: Folder for results, there.
         """
         steps = len(PurePosixPath(inside).parts)
         self._root = folder.parents[steps - 1] if steps else folder
         self.output = output
-        self._there = there
-        self._pairs = ((f"{there}/{FILES}", str(self._root)), (f"{there}/{OUTPUT}", str(output or self._root)))
+        self._pairs = ((files_there, str(self._root)), (output_there, str(output or self._root)))
 
     def here(self, payload: bytes) -> bytes:
         """An encoded event with the paths of here in all its texts."""
-        if self._there.encode() not in payload:
+        if not any(there.encode() in payload for there, _ in self._pairs):
             return payload
         return msgspec.msgpack.encode(self._renamed(msgspec.msgpack.decode(payload)))
 
     def _renamed(self, value: Any) -> Any:
         match value:
-            case str() if self._there in value:
+            case str():
                 for there, here in self._pairs:
                     value = value.replace(there, here)
                 return value

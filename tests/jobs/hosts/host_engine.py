@@ -35,6 +35,14 @@ def work(request: TraceRequest, reporter: Reporter) -> None:
     reporter.emit(JobFinished(output=str(output)))
 
 
+def spoil(request: TraceRequest, reporter: Reporter) -> None:
+    """Says where its files are and what is in one of them, and writes into it."""
+    data = Path(request.folder) / "data.txt"
+    (Path(request.output) / "seen.txt").write_text(f"{data.parent.stat().st_ino}\n{data.read_text()}")  # type: ignore[attr-defined]
+    data.write_text("spoiled")
+    reporter.emit(JobFinished())
+
+
 def wait(request: TraceRequest, reporter: Reporter) -> None:
     """Goes on until the file exists that the job's name ends with."""
     gate = Path(request.job.partition(" ")[2])

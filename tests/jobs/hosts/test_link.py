@@ -50,6 +50,21 @@ def test_the_source_and_contents_are_sent_once_and_the_engine_stays_for_the_next
     assert (tmp_path / "b" / "seen.txt").exists()
 
 
+def test_jobs_of_the_same_files_share_a_folder_there_and_a_file_that_one_changed_is_as_it_was_sent(
+    client, folder, tmp_path
+):
+    def seen(job: str) -> list[str]:
+        client.send(request(folder, "spoil", output=tmp_path / job, job=job))
+        assert isinstance(follow(client)[-1], JobFinished)
+        return (tmp_path / job / "seen.txt").read_text().splitlines()
+
+    first, second = seen("a"), seen("b")
+    assert first == second and first[1] == "the data"
+    (folder / "data.txt").write_text("other data")
+    third = seen("c")
+    assert third[0] != first[0] and third[1] == "other data"
+
+
 def test_nothing_is_sent_before_the_code_is_trusted_here(client, folder, host):
     count = len(host.commands)
     client.send(request(folder, "work", trust_all=False))

@@ -23,12 +23,13 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.recipe import Recipe
 
 THERE = "/home/u/.cache/ace-studio/engine-here/sessions/ab/1"
+PLACES_THERE = {"files_there": f"{THERE}/files", "output_there": f"{THERE}/output"}
 BASE = {"job": "j", "recipe": Recipe(), "folder": "/w/project/net"}
 
 
 @pytest.fixture
 def places(tmp_path) -> Places:
-    return Places(Path("/w/project/net"), "net", tmp_path / "out", THERE)
+    return Places(Path("/w/project/net"), "net", tmp_path / "out", **PLACES_THERE)
 
 
 def file_of(path: str, content: bytes) -> BundledFile:
@@ -43,7 +44,7 @@ def test_texts_of_an_event_name_the_files_here(places, tmp_path):
 
 
 def test_the_root_is_the_folder_itself_where_the_bundle_begins_there(tmp_path):
-    places = Places(Path("/w/net"), ".", None, THERE)
+    places = Places(Path("/w/net"), ".", None, **PLACES_THERE)
     assert decode_event(places.here(encode_message(LogLine(text=f"{THERE}/files/m.py")))) == LogLine(text="/w/net/m.py")
 
 
