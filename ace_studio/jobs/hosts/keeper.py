@@ -304,9 +304,9 @@ def _moved(
     assert isinstance(request, messages.TraceRequest)
     root.mkdir(parents=True, exist_ok=True)
     output.mkdir(parents=True, exist_ok=True)
-    for file in bundle.files:  # of an earlier job, whose code may have written into them
-        kept, target = store / file.sha256, root / file.path
-        if target.is_file() and not kept.samefile(target) and file_sha256(target) != file.sha256:
+    for sent in bundle.files:  # what lies there is of an earlier job, whose code may have written into it
+        kept, target = store / sent.sha256, root / sent.path
+        if target.is_file() and not kept.samefile(target) and file_sha256(target) != sent.sha256:
             target.unlink()
     folder = unpack(bundle, {}, store, root)
     request = replace(request, recipe=bundle.recipe, folder=str(folder))
