@@ -13,6 +13,7 @@ from ace_studio.gui.graph_view.gestures import Drag, DragKind, drag_kind, finish
 from ace_studio.gui.graph_view.keys import handle_key
 from ace_studio.gui.graph_view.painting import draw_empty, paint_ground
 from ace_studio.gui.graph_view.picture import Picture
+from ace_studio.gui.graph_view.spoken import forget, speak
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.surface import GraphSurface
 from ace_studio.gui.graph_view.texts import TextCache
@@ -43,12 +44,14 @@ class GraphCanvas(GraphSurface):
         self._sheet_at = (0.0, 0.0)
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle.timeout.connect(self._draw_anew)
+        speak(self)
         self.setMouseTracking(True)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
 
     def show_picture(self, picture: Picture | None) -> None:
         """Show another graph; a drag that goes on ends."""
         self.drag, self._is_seen = None, False
+        forget(self)
         super().show_picture(picture)
 
     def paintEvent(self, event: QtGui.QPaintEvent) -> None:  # noqa: N802 - Qt's name

@@ -68,6 +68,8 @@ class GraphSurface(QWidget):
         self.colours: Colours = DARK
         self.current = -1
         self.hovered = -1
+        self.spoken: object = None
+        """What describes it to screen readers; None until one asks."""
         self.reserved_left = 0.0
         """Pixels at the left that the legend covers; `fit` avoids them if there is room at the right."""
         self._is_fitted = True

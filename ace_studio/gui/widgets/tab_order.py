@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QScrollArea, QW
 
 def go_to_neighbour(window: QWidget, *, forward: bool) -> bool:
     """Give the keyboard to the next or the previous stop inside a widget. Returns: whether there is one."""
-    stops = tab_stops(window)
     here = QApplication.focusWidget()
+    stops = tab_stops(window, here)
     while here is not None and here not in stops:
         here = here.parentWidget()
-    if not stops:
+    if not any(stop.isEnabled() for stop in stops):
         return False
     at = stops.index(here) if here is not None else -1 if forward else 0
     reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
@@ -23,16 +23,20 @@ def go_to_neighbour(window: QWidget, *, forward: bool) -> bool:
     return True
 
 
-def tab_stops(parent: QWidget) -> list[QWidget]:
-    """The widgets inside that take the keyboard by Tab: row by row, and from left to right in a row."""
+def tab_stops(parent: QWidget, here: QWidget | None = None) -> list[QWidget]:
+    """The widgets inside that take the keyboard by Tab: row by row, and from left to right in a row.
+
+    ``here`` is one of them though it is disabled now: from there, the keyboard goes to its neighbour.
+    """
     stops = []
     for child in _as_read(parent):
-        if child.focusPolicy() & Qt.FocusPolicy.TabFocus and child.isEnabled() and child.focusProxy() is None:
+        is_stop = child.focusPolicy() & Qt.FocusPolicy.TabFocus and child.focusProxy() is None
+        if is_stop and (child.isEnabled() or child is here):
             stops.append(child)
         if isinstance(child, QScrollArea) or not isinstance(child, QAbstractScrollArea):
-            stops += tab_stops(child)
+            stops += tab_stops(child, here)
         else:
-            stops += tab_stops(child.viewport())
+            stops += tab_stops(child.viewport(), here)
     return stops
 
 

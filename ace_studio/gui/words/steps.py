@@ -103,8 +103,8 @@ def _done(document: Document) -> dict[str, str]:
     given = recipe.inputs.tracing or recipe.inputs.caught or recipe.calibration.inputs
     rows = recipe.inputs.rows
     inputs = tr("From {source}", source=given) if given else plural(len(rows), "example") if rows else ""
-    compresses = recipe.plan.from_goal and recipe.goal.has_bound
-    compresses = compresses or bool(recipe.plan.precisions - {Precision.FP32})
+    is_low = bool(recipe.plan.precisions - {Precision.FP32})
+    compresses = recipe.goal.has_bound if recipe.plan.from_goal else is_low
     return {
         "open": PurePath(file.path).name if file is not None and not needs_entry(document) else "",
         "trust": trusted if file is not None and not document.needs_trust else "",

@@ -21,7 +21,7 @@ from ace_studio.records.safe_file import file_sha256, write_atomically
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import change, prefill
-from ace_studio.session.document import QueuedRun, QueueState
+from ace_studio.session.document import JobKind, QueuedRun, QueueState
 from ace_studio.session.findings import without_rungs, without_runs
 from ace_studio.session.job_queue import JobQueue, start_problem, with_options
 from ace_studio.session.kept.folders import new_run_folder
@@ -63,9 +63,13 @@ class JobVerbs:
             compare_rungs: Try every capture method this time, for a comparison.
         """
         if self._can_start():
-            self._state.set_document(without_rungs(self._state.document))
-            request = with_options(self._request(messages.TraceRequest), anew=anew, compare_rungs=compare_rungs)
-            self._start(request, partial(self.trace, anew=anew, compare_rungs=compare_rungs))
+            self._trace(anew=anew, compare_rungs=compare_rungs)
+
+    def _trace(self, *, anew: bool = False, compare_rungs: bool = False) -> None:
+        """Ask for a trace, after whatever goes on."""
+        self._state.set_document(without_rungs(self._state.document))
+        request = with_options(self._request(messages.TraceRequest), anew=anew, compare_rungs=compare_rungs)
+        self._start(request, partial(self.trace, anew=anew, compare_rungs=compare_rungs))
 
     def run(self, output: str | Path | None = None) -> None:
         """Do everything: capture, compress, lower, measure, evaluate, export into ``output`` (or a new folder).
@@ -129,16 +133,22 @@ class JobVerbs:
         """Write a copy of the model's file with the fix in it, choose it instead of the file, and trace it.
 
         Undo chooses the file again. The copy is trusted, because it is the trusted file with the change that was shown.
+        Fixes that are still being tried are not needed any more.
         """
-        if self._can_start():
-            with self._state.reporting():
-                document = self._state.document
-                copy = write_patched_copy(Path(fix.file), fix.patch)
-                self._trust.trust(str(copy), file_sha256(copy))
-                source = relative_to(copy, Path(document.folder))
-                self._state.choose("the patched copy", change(document.recipe, "model", source=source))
-                self.inspect_source()
-                self.trace()
+        activity = self._state.document.activity
+        is_trying = activity.verb is JobKind.FIX and activity.is_working
+        if not is_trying and not self._can_start():
+            return
+        with self._state.reporting():
+            document = self._state.document
+            copy = write_patched_copy(Path(fix.file), fix.patch)
+            if is_trying:
+                self.cancel()
+            self._trust.trust(str(copy), file_sha256(copy))
+            source = relative_to(copy, Path(document.folder))
+            self._state.choose("the patched copy", change(document.recipe, "model", source=source))
+            self.inspect_source()
+            self._trace()
 
     def scan_sensitivity(self, precisions: Sequence[str] = ()) -> None:
         """Measure how much each op, compressed alone, disturbs the outputs; findings are shown as they come."""

@@ -41,3 +41,15 @@ def test_tab_goes_through_the_choices_then_the_graph_then_the_findings(desk):
     order = ["Colour by", "Compare with what really runs", "Search ops", "Graph of DigitNet", "Findings: panels"]
     assert [name for name in names if name in order] == order
     assert all(one.isVisible() for one in tab_stops(desk.window))
+
+
+def test_from_a_button_that_is_disabled_the_keyboard_goes_to_its_neighbour(desk):
+    desk.ran()
+    panel = desk.panel("results")
+    stops = tab_stops(panel)
+    here, neighbour = stops[-2:]
+    desk.window.activateWindow()
+    here.setFocus()
+    desk.bot.waitUntil(here.hasFocus)
+    here.setEnabled(False)
+    assert QApplication.focusWidget() is neighbour, "not the first stop of the window"

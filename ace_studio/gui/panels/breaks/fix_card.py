@@ -68,13 +68,13 @@ class FixCard(QFrame):
         if fix.note:
             layout.addWidget(label(sentence(fix.note), "warn"))
         self.diff = DiffView(theme, fix.patch) if fix.patch else None
-        if self.diff is not None:
-            if fix.status is not FixStatus.GREEN:
-                self.diff.hide()
-            layout.addWidget(self.diff)
+        if self.diff is not None and fix.status is not FixStatus.GREEN:
+            self.diff.hide()
         self.buttons = self._buttons()
         if self.buttons:
             layout.addLayout(Flow(*self.buttons))
+        if self.diff is not None:  # it may be long: what to do with it comes first
+            layout.addWidget(self.diff)
         self.setLayout(layout)
 
     def _facts(self) -> list[str]:

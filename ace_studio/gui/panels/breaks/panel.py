@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QVBoxLayout
 
 from ace_studio.gui.ops.break_entries import (
@@ -21,7 +20,7 @@ from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import allow, button, label, plain_text, selectable, show_words
+from ace_studio.gui.widgets.small import allow, button, label, plain_text, selectable, set_role, show_words
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, plural, sentence
@@ -65,7 +64,10 @@ class BreaksPanel(Panel):
         self._entries: tuple[Entry, ...] = ()
         self._entry: Entry | None = None
         self._shown: tuple[object, ...] = ()
-        self._had_fixes = False
+        self._best: FixStatus | None = None
+        """Of the fixes that are shown."""
+        self._card_to_see: FixCard | None = None
+        """Is scrolled to as soon as it has its place."""
         self.model = ColumnsModel(self)
         self.table = plain_table(self.model, tr("Places where capture stops"))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
@@ -104,6 +106,7 @@ class BreaksPanel(Panel):
         )  # fmt: skip
         self._detail = scrolling(content)
         self._detail.setAccessibleName(tr("The selected place"))
+        self._detail.verticalScrollBar().rangeChanged.connect(lambda *_: self._scroll_to_card())
 
     # --- the document ---
 
@@ -181,21 +184,22 @@ class BreaksPanel(Panel):
         in_graph = entry.seam is not None or entry.subgraph is not None
         self.graph_button.setVisible(in_graph)
         self.graph_button.setToolTip(tr("Zoom to it (double-click in the list)"))
-        self._fill_fixes(fixes, are_new=not is_other and not self._had_fixes)
-        self._had_fixes = bool(fixes)
+        self._fill_fixes(fixes, is_other=is_other)
 
-    def _fill_fixes(self, fixes: tuple[FixReport, ...], *, are_new: bool) -> None:
+    def _fill_fixes(self, fixes: tuple[FixReport, ...], *, is_other: bool) -> None:
+        """Show the cards, best first, and scroll to the first fix of a place, and to the first that works."""
         clear_layout(self._fixes)
         cards = [FixCard(fix, self.session, self.theme) for fix in sorted(fixes, key=lambda one: _RANK[one.status])]
         for card in cards:
             self._fixes.addWidget(card)
-        if cards and are_new:
-            # Scroll to the new fixes, once they are laid out.
-            QTimer.singleShot(0, self, lambda: self._scroll_to(cards[0]))
+        best = cards[0].fix.status if cards else None
+        self._card_to_see = cards[0] if cards and best is not self._best and not is_other else None
+        self._best = best
 
-    def _scroll_to(self, card: FixCard) -> None:
-        if self._fixes.indexOf(card) == 0:
-            self._detail.verticalScrollBar().setValue(max(0, card.y() - 2 * MARGIN))
+    def _scroll_to_card(self) -> None:
+        if self._card_to_see is not None and self._card_to_see.y() > 0:
+            self._detail.verticalScrollBar().setValue(max(0, self._card_to_see.y() - 2 * MARGIN))
+            self._card_to_see = None
 
     def _show_starting(self, document: Document) -> None:
         """Enable what can be tried now, and give the reason for what cannot."""
@@ -211,6 +215,7 @@ class BreaksPanel(Panel):
         words = f"{tr(activity.phase.value)} … {activity.detail}".rstrip() if is_trying else ""
         show_words(self._doing, words)
         self.try_button.setText(tr("Try again") if has_fixes and not is_trying else tr("Try fix"))
+        set_role(self.try_button, "" if self._best is FixStatus.GREEN else "primary")
 
     # --- gestures ---
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 
 from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.records.fixes import FixKind
-from ace_studio.records.messages import FixTried, InspectRequest, JobFinished, TraceRequest
+from ace_studio.records.messages import FixTried, InspectRequest, JobCancelled, JobFinished, TraceRequest
 from tests.gui.breaking import CONTROL, FILE, click_row, fix, press
 
 PATCH = f"--- {FILE}\n+++ {FILE}\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
@@ -47,7 +48,8 @@ def test_a_patch_is_shown_copied_and_saved_and_the_source_stays(broken, tmp_path
     assert broken.document.problems[-1].what == "The patch could not be saved"
 
 
-def test_a_fix_of_the_models_own_file_is_opened_as_a_copy_and_undo_goes_back(broken, tmp_path):
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_fix_of_the_models_own_file_is_opened_as_a_copy_and_undo_goes_back(broken, tmp_path, is_over):
     source = tmp_path / "m.py"
     source.write_text("x = 1\n", encoding="utf-8")
     recipe = broken.document.recipe
@@ -57,11 +59,17 @@ def test_a_fix_of_the_models_own_file_is_opened_as_a_copy_and_undo_goes_back(bro
     click_row(broken, panel, 0)
     panel._try()
     patched = fix(kind=FixKind.WHERE, title="use where", patch=PATCH, file=str(source))
-    broken.session.apply(FixTried(job=broken.engine.requests[-1].job, fix=patched))
-    broken.session.apply(JobFinished(job=broken.engine.requests[-1].job))
+    job = broken.engine.requests[-1].job
+    broken.session.apply(FixTried(job=job, fix=patched))
+    if is_over:
+        broken.session.apply(JobFinished(job=job))
     broken.settle()
     broken.session.jobs.open_patched_copy(patched)
     broken.settle()
+    assert broken.engine.cancelled == ([] if is_over else [job])
+    if not is_over:
+        broken.session.apply(JobCancelled(job=job))
+        broken.settle()
     assert (tmp_path / "m_fixed.py").read_text(encoding="utf-8") == "x = 2\n"
     assert source.read_text(encoding="utf-8") == "x = 1\n"
     assert broken.document.recipe.model.source == "m_fixed.py"

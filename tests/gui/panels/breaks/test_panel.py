@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixStatus
@@ -110,3 +110,21 @@ def test_try_fix_asks_the_engine_about_the_line_and_shows_what_came_of_it(broken
     assert "Before: 2 breaks, 24 ops captured (partial). After: no breaks, 30 ops captured (dynamo)." in said
     assert "Mind the seed." in said
     assert "Traced, but not equal to eager" in words_in(cards[1])
+
+
+def test_the_first_fix_that_works_is_scrolled_to_with_what_can_be_done_with_it(broken):
+    broken.window.resize(1280, 760)
+    panel = broken.panel("breaks")
+    click_row(broken, panel, 0)
+    panel._try()
+    job = broken.engine.requests[-1].job
+    broken.session.apply(FixTried(job=job, fix=fix(status=FixStatus.FAILED, title="in vain")))
+    broken.settle()
+    lines = [f"-old {at}\n+new {at}" for at in range(40)]
+    long = "\n".join(["--- a/net.py", "+++ b/net.py", "@@ -1,40 +1,40 @@", *lines])
+    broken.session.apply(FixTried(job=job, fix=fix(kind=FixKind.WHERE, patch=long)))
+    broken.session.apply(JobFinished(job=job))
+    broken.settle()
+    save = next(one for one in panel.findChildren(QPushButton) if one.text() == "Save patch…")
+    broken.bot.waitUntil(lambda: not save.visibleRegion().isEmpty(), timeout=2000)
+    assert panel.try_button.property("role") == "", "what works is the thing to do now"
