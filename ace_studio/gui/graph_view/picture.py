@@ -114,6 +114,8 @@ class Picture:
 
     def rows_of(self, op_ids: Iterable[str]) -> list[int]:
         """Rows of these ops; unknown ids are left out."""
+        if op_ids is self.table.op_id:
+            return list(range(len(self.table)))
         return [row for row in map(self._row_of.get, op_ids) if row is not None]
 
     def op_ids(self, mask: Mask) -> tuple[str, ...]:

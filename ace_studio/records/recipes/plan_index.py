@@ -91,6 +91,8 @@ class PlanIndex:
     @kept_by_identity
     def rows_of_ops(self, op_ids: tuple[str, ...]) -> list[int]:
         """Rows of ops; inputs, outputs and unknown ids are left out."""
+        if op_ids is self.op_ids:
+            return list(self.rows)
         return [row for row in map(self._row_of_id.get, op_ids) if row is not None]
 
     def rows_of(self, match: str) -> tuple[int, ...]:

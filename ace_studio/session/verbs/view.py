@@ -28,7 +28,7 @@ class ViewVerbs:
     def select(self, op_ids: Sequence[str]) -> None:
         """Select ops, everywhere at once. Ids that the graph does not have are left out."""
         graph = self._state.document.graph
-        chosen = tuple(filter(_ids(graph).__contains__, dict.fromkeys(op_ids))) if graph is not None else ()
+        chosen = _known_ids(graph, tuple(op_ids)) if graph is not None else ()
         before = self._state.document.selection
         if chosen != before.op_ids or before.seam is not None or before.place is not None:
             capture = self._state.document.capture
@@ -102,6 +102,13 @@ class ViewVerbs:
     def dismiss_problem(self, index: int) -> None:
         """Remove a problem from the list."""
         self._state.change(problems=tuple(one for at, one in enumerate(self._state.document.problems) if at != index))
+
+
+def _known_ids(graph: GraphTable, op_ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that the graph has, once each. All of them are the graph's own tuple, which `rows_of_ops` knows at once."""
+    if op_ids == graph.op_id:
+        return graph.op_id
+    return tuple(filter(_ids(graph).__contains__, dict.fromkeys(op_ids)))
 
 
 @kept_by_identity

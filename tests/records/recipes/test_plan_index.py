@@ -142,3 +142,8 @@ def test_the_rule_for_one_op_selects_it_whatever_signs_its_name_has():
         assert index.rows_of(index.match_of_row[row]) == (row,)
     assert index.rows_of("id:a[0]") == ()
     assert index.rows_of("id:a0") == ()
+
+
+def test_the_rows_of_all_ids_are_those_of_the_ops():
+    index = PlanIndex(table())
+    assert index.rows_of_ops(index.op_ids) == index.rows_of_ops((*index.op_ids, "nothing")) == [1, 2, 3]

@@ -27,6 +27,15 @@ def test_only_ops_of_the_graph_can_be_selected_and_a_new_graph_keeps_those_it_ha
     assert opened.document.selection.op_ids == ("b",)
 
 
+def test_all_ops_are_selected_as_the_graph_holds_them(opened: Session, engine: FakeEngineLink) -> None:
+    opened.jobs.trace()
+    opened.apply(captured(engine.job, "a", "b"))
+    opened.view.select(["a", "b"])
+    assert opened.document.selection.op_ids is opened.document.graph.op_id
+    opened.view.select(["b", "a"])
+    assert opened.document.selection.op_ids == ("b", "a")
+
+
 def test_selecting_a_run_that_is_not_there_selects_none(opened: Session, engine: FakeEngineLink) -> None:
     opened.jobs.run()
     opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output=""))
