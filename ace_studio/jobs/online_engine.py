@@ -33,7 +33,7 @@ TARGETS = ("onnxruntime", "openvino")
 EXAMPLE = ("pillow>=10,<14", "scikit-learn>=1.4,<2")
 """For folders of pictures, and for the shipped example."""
 ROOM_BYTES = 4_000_000_000
-"""Where the package index has the build of torch for GPUs only, twice as much may be needed; pip says so then."""
+"""Of the CPU build. Where the index has torch for GPUs only, as PyPI on Linux, it is more; pip says if that fails."""
 PYTHONS = ("python3.13", "python3.12", "python3.11", "python3", "python")
 CAN_HOST = "import ensurepip, ssl, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15))"
 LIST = "import importlib.metadata as m, json; print(json.dumps({d.name: d.version for d in m.distributions()}))"
@@ -125,22 +125,28 @@ def _run(command: list[str], say: Callable[[str], object], is_cancelled: Callabl
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
     )
 
+    def end() -> None:
+        kill_group(process.pid)
+        with suppress(OSError):
+            process.kill()
+
     def watch() -> None:
         while not over.wait(_POLL_S):
             if is_cancelled():
-                kill_group(process.pid)
-                with suppress(OSError):
-                    process.kill()
+                end()
 
     threading.Thread(target=watch, name="ace-pip", daemon=True).start()
-    try:
-        with process:
+    with process:
+        try:
             for line in _lines(process):
                 tail.append(line)
                 if SHOWN.match(line):
                     say(line[:200])
-    finally:
-        over.set()
+        except BaseException:  # Ctrl-C, or what `say` raises; pip has a session of its own and hears nothing of it
+            end()
+            raise
+        finally:
+            over.set()
     if is_cancelled():
         raise AceError.of(ErrorCode.CANCELLED, "The installation was cancelled", why="nothing of it was kept")
     if process.returncode:

@@ -137,8 +137,7 @@ def _upgrade(root: CleanRoot, deb: Path) -> None:
 
 
 def _runs(root: CleanRoot) -> list[int]:
-    document = json.loads(root.inside(NAME, "history", "--json", user=USER))
-    return [one["id"] for one in document["runs"]]
+    return [one["id"] for one in json.loads(root.inside(NAME, "history", "--json", user=USER))]
 
 
 def _run_example(root: CleanRoot, program: str) -> None:

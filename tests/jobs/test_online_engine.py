@@ -91,6 +91,20 @@ def test_cancelling_ends_what_runs_and_leaves_nothing(tmp_path):
     assert list(packs_folder().iterdir()) == []
 
 
+def test_an_interrupt_ends_pip_which_hears_nothing_of_it(tmp_path):
+    python, ended = tmp_path / "python", tmp_path / "ended"
+    python.write_text(f'#!/bin/sh\necho Collecting torch\nsleep 600\ntouch "{ended}"\n')
+    python.chmod(0o755)
+
+    def interrupt(line: str) -> None:
+        if line == "Collecting torch":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_online(str(python), interrupt, wanted=())
+    assert not ended.exists() and list(packs_folder().iterdir()) == []
+
+
 def test_without_a_python_that_can_make_an_environment_that_is_said(tmp_path, monkeypatch):
     old = tmp_path / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")

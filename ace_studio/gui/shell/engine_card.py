@@ -96,7 +96,10 @@ class EngineCard(QFrame):
         self.offer_button = button("", lambda: install_pack(self._offered), role="primary")
         self.file_button = button(tr("Install from a file…"), install_pack)
         self.python_button = button(tr("Use another Python…"), choose_python)
-        tip = tr("pip of a Python on this machine fetches torch and the targets, with its own settings: hundreds of MB")
+        tip = tr(
+            "pip of a Python on this machine fetches torch and the targets, with its own settings. "
+            "On Linux these are gigabytes, unless its index has the CPU build of torch."
+        )
         self.online_button = button(tr("Make one from the network"), make_online, tip=tip)
         others = row(self.file_button, self.online_button, self.python_button, None)
         self._offers = box(column(row(self.offer_button, None), others))
