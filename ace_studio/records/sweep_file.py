@@ -308,7 +308,24 @@ def axis_values(text: str) -> tuple[AxisValue, ...]:
 
     Raises: AceError(RECIPE) if a bracket or a quote is not closed.
     """
-    return tuple(_axis_value(piece) for piece in _pieces(text))
+    return tuple(_axis_value(piece) for piece in _pieces(text, ","))
+
+
+def exclusion_text(exclude: Sequence[Mapping[str, AxisValue]]) -> str:
+    """The exclusions on one line, as `exclusions_of` reads them: ``plan = fp32, threads = 2; target = eager``."""
+    return "; ".join(", ".join(f"{key} = {axis_text([value])}" for key, value in one.items()) for one in exclude)
+
+
+def exclusions_of(text: str) -> tuple[dict[str, AxisValue], ...]:
+    """The exclusions that are written in a field. Raises: AceError(RECIPE) if one is not closed, or has no value."""
+    return tuple(dict(map(_excluded_pair, _pieces(one, ","))) for one in _pieces(text, ";"))
+
+
+def _excluded_pair(piece: str) -> tuple[str, AxisValue]:
+    key, _, value = (part.strip() for part in piece.partition("="))
+    if not key or not value:
+        raise AceError.of(ErrorCode.RECIPE, f"{piece} names no axis with a value", remedy="write plan = fp32")
+    return key, _axis_value(value)
 
 
 def _axis_value(piece: str) -> AxisValue:
@@ -320,11 +337,11 @@ def _axis_value(piece: str) -> AxisValue:
     return found if is_value else piece
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """The parts between commas that are in no brackets and in no quotes."""
+def _pieces(text: str, separator: str) -> Iterator[str]:
+    """The parts between separators that are in no brackets and in no quotes."""
     piece, depth, quote = "", 0, ""
     for letter in text:
-        if letter == "," and not depth and not quote:
+        if letter == separator and not depth and not quote:
             if piece.strip():
                 yield piece.strip()
             piece = ""

@@ -9,6 +9,8 @@ from ace_studio.records.sweep_file import (
     axis_text,
     axis_values,
     checked_sweep,
+    exclusion_text,
+    exclusions_of,
     read_jobs,
     sweep_jobs,
     sweep_text,
@@ -92,6 +94,17 @@ def test_an_exclusion_leaves_out_the_jobs_that_have_all_of_its_values(folder):
     axes = {"threads": [1, 2], "target": ["eager", "openvino"]}
     jobs = jobs_of(folder, axes=axes, exclude=[{"threads": 2, "target": "eager"}, {"recipe": "a.toml", "threads": 1}])
     assert [job.axes for job in jobs] == [{"threads": 2, "target": "openvino"}]
+
+
+def test_exclusions_on_one_line_come_back(folder):
+    exclude = ({"plan": "fp32", "threads": 2}, {"plan": {"default": "int8-static", "rest": "bf16"}}, {"shape": "x=1x2"})
+    text = exclusion_text(exclude)
+    assert text.startswith("plan = fp32, threads = 2; plan = {")
+    assert exclusions_of(text) == exclude
+    assert exclusions_of(" ; ") == ()
+    for wrong in ("fp32", "plan =", "plan = {"):
+        with pytest.raises(AceError):
+            exclusions_of(wrong)
 
 
 def test_all_mistakes_are_told_with_their_lines(folder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from ace_studio.records.recipes.file import parse_toml, read_recipe_text, recipe
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import decode_plain, file_sha256, read_plain, write_atomically
-from ace_studio.records.sweep_file import checked_documents, checked_sweep, sweep_cells, sweep_text
+from ace_studio.records.sweep_file import RECIPE_KEY, checked_documents, checked_sweep, sweep_cells, sweep_text
 from ace_studio.records.sweeps import (
     SWEEP_NAME,
     Axis,
@@ -93,9 +93,47 @@ class SweepVerbs:
         now = self._now.sweep
         axes = {one: values if one is axis else now.axes.get(one, ()) for one in (*now.axes, axis)}
         axes = {one: found for one, found in axes.items() if found}
-        known = {str(one): found for one, found in axes.items()} | {"recipe": now.recipes}
+        known = {str(one): found for one, found in axes.items()} | {RECIPE_KEY: now.recipes}
         kept = [one for one in now.exclude if all(value in known.get(key, ()) for key, value in one.items())]
         self._change(sweep=replace(now, axes=axes, exclude=tuple(kept)), text="")
+
+    def add_recipes(self, paths: Sequence[str | Path]) -> None:
+        """Add recipes to those of its file, or to that of the open choices."""
+        document, now = self._state.present, self._now
+        with self._state.reporting():
+            recipes = list(now.sweep.recipes)
+            if not recipes and document.recipe.model.source:
+                self._require_saved()
+                recipes.append(str(Path(document.recipe_path).absolute()))
+            for path in paths:
+                read_recipe_text(Path(path))
+                added = str(Path(path).absolute())
+                recipes.append(relative_to(Path(added), Path(now.path).parent) if now.path else added)
+            self._change(sweep=replace(now.sweep, recipes=tuple(dict.fromkeys(recipes))), text="")
+
+    def remove_recipes(self, recipes: Sequence[str]) -> None:
+        """Take recipes out, with the exclusions that name them; without any it is about the open choices."""
+        now = self._now.sweep
+        left = tuple(one for one in now.recipes if one not in recipes)
+        if not left:
+            self.use_open_choices()
+            return
+        exclude = tuple(one for one in now.exclude if one.get(RECIPE_KEY) not in recipes)
+        self._change(sweep=replace(now, recipes=left, exclude=exclude), text="")
+
+    def set_exclusions(self, exclude: tuple[dict[str, AxisValue], ...]) -> None:
+        """Leave out the jobs with all values of one of these. Raises: AceError(RECIPE) if an axis has no such value."""
+        made = replace(self._now.sweep, exclude=exclude)
+        whole = made if made.recipes else replace(made, recipes=("recipe.toml",))
+        checked_sweep(msgspec.to_builtins(whole), name="the sweep")
+        self._change(sweep=made, text="")
+
+    def _require_saved(self) -> None:
+        document = self._state.present
+        if not document.recipe_path or document.is_dirty:
+            raise AceError.of(
+                ErrorCode.USAGE, "The sweep names the recipe, which is not saved", remedy="Save the recipe first"
+            )
 
     def set_place(
         self,
@@ -114,13 +152,10 @@ class SweepVerbs:
     def save(self, path: str | Path) -> None:
         """Write it as a file, which names the recipe of the open choices if it is about these."""
         file = Path(path).expanduser().absolute()
-        document = self._state.document
         with self._state.reporting():
             sweep, folder, _ = self._whole()
-            if not self._now.sweep.recipes and (not document.recipe_path or document.is_dirty):
-                raise AceError.of(
-                    ErrorCode.USAGE, "The sweep names the recipe, which is not saved", remedy="Save the recipe first"
-                )
+            if not self._now.sweep.recipes:
+                self._require_saved()
             recipes = tuple(relative_to(Path(folder, recipe), file.parent) for recipe in sweep.recipes)
             sweep = replace(sweep, recipes=recipes)
             text = sweep_text(sweep)

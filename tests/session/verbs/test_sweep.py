@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.sweeps import Axis, RowStatus, SweepAdvanced, SweepEnded, SweepReport, SweepRow, SweepStatus
 from ace_studio.session.session import Session
 from ace_studio.session.sweep_state import SweepPhase
@@ -51,6 +51,30 @@ def test_a_file_is_opened_counted_and_its_exclusions_are_kept_while_they_fit(ope
     opened.sweep.set_axis(Axis.THREADS, (1,))
     assert opened.document.sweep.sweep.exclude == ()
     assert opened.sweep.preview().jobs == 4
+
+
+def test_recipes_are_added_to_a_file_and_taken_out_with_their_exclusions(opened, link, file):
+    opened.sweep.open_file(file)
+    (file.parent / "c.toml").write_text('format = 1\n[model]\nsource = "c.onnx"\n')
+    opened.sweep.add_recipes([file.parent / "c.toml", file.parent / "a.toml"])
+    assert opened.document.sweep.sweep.recipes == ("a.toml", "b.toml", "c.toml")
+    opened.sweep.set_exclusions(({"recipe": "c.toml", "threads": 2}, {"plan": "bf16"}))
+    assert opened.sweep.preview().jobs == 5
+    with pytest.raises(AceError, match="never 64"):
+        opened.sweep.set_exclusions(({"threads": 64},))
+    opened.sweep.remove_recipes(["c.toml"])
+    assert opened.document.sweep.sweep.exclude == ({"plan": "bf16"},)
+    opened.sweep.remove_recipes(["a.toml", "b.toml"])
+    assert (opened.document.sweep.sweep.recipes, opened.document.sweep.path) == ((), "")
+
+
+def test_another_recipe_joins_the_open_choices_once_these_are_saved(opened, link, file):
+    opened.sweep.add_recipes([file.parent / "a.toml"])
+    assert "not saved" in opened.document.problems[-1].what and opened.document.sweep.sweep.recipes == ()
+    opened.files.save_recipe(file.parent / "own.toml")
+    opened.sweep.add_recipes([file.parent / "a.toml"])
+    assert opened.document.sweep.sweep.recipes == (str(file.parent / "own.toml"), str(file.parent / "a.toml"))
+    assert opened.sweep.preview().jobs == 2
 
 
 def test_the_forecast_counts_the_jobs_of_models_that_ran_before(opened, link, file):

@@ -14,7 +14,8 @@ from ace_studio.gui.panels.sweep.axes import AxisTable
 from ace_studio.gui.panels.sweep.columns import sweep_columns
 from ace_studio.gui.panels.sweep.pictures import HeatTable, draw_front
 from ace_studio.gui.panels.sweep.place import PlaceFields
-from ace_studio.gui.panels.sweep.words import exclusion_words, outcome_words, preview_words, progress_words
+from ace_studio.gui.panels.sweep.what import ExclusionField, RecipeList
+from ace_studio.gui.panels.sweep.words import outcome_words, preview_words, progress_words
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.style.theme import Theme
@@ -22,9 +23,10 @@ from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, quiet, show_words
+from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, quiet
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
 from ace_studio.session.document import Document, Part
@@ -61,7 +63,7 @@ class SweepPanel(Panel):
         self.status = ElidedLabel(role="dim")
         self.axes = AxisTable()
         self.axes.changed.connect(verbs.set_axis)
-        self.excluded, self.forecast = label("", "dim"), label("")
+        self.recipes, self.exclusions, self.forecast = RecipeList(session), ExclusionField(session), label("")
         self.place = PlaceFields(session)
         self.view = ComboBox(tr("View of the results"), chosen=self._show_view)
         self.report_button = button(tr("Open report"), lambda: self.open_outside(str(self._folder / _REPORT)))
@@ -89,8 +91,10 @@ class SweepPanel(Panel):
             self.report_button, self.export_button, gap=CLOSE, margin=(GAP, GAP, GAP, CLOSE), stretch=4,
         )  # fmt: skip
         files = Flow(self.open_button, self.own_button, self.save_button)
-        form = column(self._what, self.forecast, self.axes, self.excluded, files, self.place, None, gap=CLOSE,
-                      margin=(GAP, 0, GAP, GAP))  # fmt: skip
+        form = column(
+            self._what, self.forecast, self.recipes, self.axes, self.exclusions, files, self.place, None,
+            gap=CLOSE, margin=(GAP, 0, GAP, GAP),
+        )  # fmt: skip
         self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(440, 520)), gap=0, stretch=1))
 
     # --- what is shown ---
@@ -104,13 +108,13 @@ class SweepPanel(Panel):
         state = document.sweep
         is_free = not state.is_running
         self._what.setText(Path(state.path).name if state.path else self._model_words(document))
-        self.own_button.setVisible(bool(state.path))
+        self.own_button.setVisible(bool(state.sweep.recipes))
         self.axes.update_from(document)
         preview = self.session.sweep.preview()
         self.forecast.setText(preview_words(preview, state))
         self.forecast.setProperty("role", "bad" if preview.problems else "")
-        excluded = exclusion_words(state.sweep)
-        show_words(self.excluded, tr("Excluded: {words}", words=excluded) if excluded else "")
+        self.recipes.update_from(document)
+        self.exclusions.update_from(document)
         self.place.update_from(document)
         for each in (self.open_button, self.own_button):
             each.setEnabled(is_free)
@@ -124,6 +128,8 @@ class SweepPanel(Panel):
             self._tick.stop()
 
     def _model_words(self, document: Document) -> str:
+        if count := len(document.sweep.sweep.recipes):
+            return plural(count, "recipe")
         return tr("The open model: {name}", name=document.title) if document.title else tr("No model is open")
 
     def _show_buttons(self, document: Document) -> None:

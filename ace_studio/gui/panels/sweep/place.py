@@ -23,7 +23,9 @@ class PlaceFields(QWidget):
         self.folder_button = button("…", self._choose_folder, tip=choose)
         self.folder_button.setAccessibleName(choose)
         self.scheduler = text_field(tr("Address of a Dask scheduler"), tr("this machine"))
-        self.scheduler.setToolTip(tr("tcp://HOST:8786 of a Dask scheduler; empty: all jobs run on this machine"))
+        self.scheduler.setToolTip(
+            tr("tcp://HOST:8786 of a Dask scheduler; slurm:8 for eight workers that SLURM starts; empty: this machine")
+        )
         self.mlflow = text_field(tr("Address of an MLflow server"), tr("nowhere"))
         self._has_mlflow = has_mlflow()
         tip = tr("http://HOST:5000 of an MLflow server, or a store such as sqlite:///runs.db; empty: nothing is logged")

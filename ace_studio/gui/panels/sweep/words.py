@@ -7,8 +7,7 @@ from collections import Counter
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import plural, seconds_text
 from ace_studio.records.errors import Problem
-from ace_studio.records.recipes.toml_values import pair_text
-from ace_studio.records.sweeps import RowStatus, Sweep, SweepStatus
+from ace_studio.records.sweeps import RowStatus, SweepStatus
 from ace_studio.session.sweep_state import SweepPhase, SweepPreview, SweepState
 
 
@@ -43,11 +42,6 @@ def problem_words(problem: Problem) -> str:
     """A problem in one line."""
     parts = [f"{problem.where}: {problem.what}" if problem.where else problem.what, problem.why, problem.remedy]
     return ". ".join(part for part in parts if part)
-
-
-def exclusion_words(sweep: Sweep) -> str:
-    """The exclusions, as the file has them."""
-    return "; ".join(", ".join(pair_text(key, value) for key, value in one.items()) for one in sweep.exclude)
 
 
 def progress_words(state: SweepState, now_s: float) -> str:

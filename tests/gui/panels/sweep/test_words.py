@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ace_studio.gui.panels.sweep.words import exclusion_words, outcome_words, preview_words, progress_words
+from ace_studio.gui.panels.sweep.words import outcome_words, preview_words, progress_words
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.sweeps import JobAdvanced, RowStatus, Sweep, SweepRow, SweepStatus
+from ace_studio.records.sweeps import JobAdvanced, RowStatus, SweepRow, SweepStatus
 from ace_studio.session.sweep_state import SweepPhase, SweepPreview, SweepState
 from tests.session.fake_sweep_link import sweep_row
 
@@ -24,11 +24,6 @@ def test_the_forecast_says_what_it_rests_on():
 def test_a_mistake_takes_the_place_of_the_forecast():
     problem = Problem(code=ErrorCode.RECIPE, what="There is no axis 'plon'", remedy="plan?", where="s.toml:3")
     assert preview_words(SweepPreview(problems=(problem,)), STATE) == "s.toml:3: There is no axis 'plon'. plan?"
-
-
-def test_exclusions_are_shown_as_the_file_has_them():
-    sweep = Sweep(recipes=("a",), exclude=({"plan": "fp32", "threads": 2}, {"device": "cuda"}))
-    assert exclusion_words(sweep) == 'plan = "fp32", threads = 2; device = "cuda"'
 
 
 def test_progress_has_the_time_left_and_what_runs():
