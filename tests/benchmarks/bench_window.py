@@ -27,7 +27,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from ace_studio.gui.ops.facts import prepare
+from ace_studio.gui.ops.facts import prepare, prepare_result
 from ace_studio.gui.shell.app import Preload
 from ace_studio.gui.shell.garbage import GarbageTimer
 from ace_studio.records.messages import JobFinished, LogLine, ModelCaptured, Progress
@@ -274,7 +274,8 @@ def test_gaps_while_a_run_tells_its_progress(desk, gesture, arrived):  # noqa: F
             if line % 10 == 0:
                 desk.session.apply(Progress(job=job, phase=desk.document.activity.phase, fraction=line / 2000))
                 desk.bot.wait(1)
-    result = result_of(arrived)  # made before: the engine's link decodes a result in a thread of its own
+    result = result_of(arrived)  # made before: the engine's link decodes and prepares it in a thread of its own
+    prepare_result(result)
     with gesture("the results of two targets arrive"):
         show_result(desk, arrived, result)
     for panel in ("results", "charts", "problems", "modules", "details"):

@@ -15,7 +15,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.families import family_of_graph
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.plan_index import PlanIndex, plan_index
-from ace_studio.records.results import CaptureReport, OpReport, OpSensitivity, TargetRun
+from ace_studio.records.results import CaptureReport, OpReport, OpSensitivity, Result, TargetRun
 from ace_studio.session.comparison.sides import ComparedOps, compared_ops
 from ace_studio.session.document import Document
 from ace_studio.session.sensitivity import known_sensitivity, sensitivity_by_op
@@ -169,6 +169,13 @@ def prepare(graph: GraphTable) -> None:
     family_of_graph(graph)
     index = plan_index(graph)
     _ = index.groups, index.inside, index.row_of_match
+
+
+def prepare_result(result: Result) -> None:
+    """Find what is kept of the runs of a result before a panel asks for it; may be called in another thread."""
+    if result.chosen is not None and result.chosen < len(result.runs):
+        reports_by_op(result.runs[result.chosen])
+    _sensitivity(result.sensitivity)
 
 
 @kept_by_identity

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from ace_studio.records.messages import AnyRequest, ModelCaptured, engine_of
+from ace_studio.records.messages import AnyRequest, JobFinished, ModelCaptured, engine_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,11 +30,13 @@ class _Events(QThread):
         self.start()
 
     def run(self) -> None:
-        from ace_studio.gui.ops.facts import prepare  # noqa: PLC0415 - not needed for the first picture
+        from ace_studio.gui.ops.facts import prepare, prepare_result  # noqa: PLC0415 - not needed for the first picture
 
         for event in self._client.result().events():
             if isinstance(event, ModelCaptured):
                 prepare(event.graph)  # here nobody waits for it
+            elif isinstance(event, JobFinished) and event.result is not None:
+                prepare_result(event.result)
             self.received.emit(event)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ace_studio.gui.ops.facts import op_facts, selected_run
+from ace_studio.gui.ops.facts import op_facts, prepare_result, selected_run
+from ace_studio.gui.ops.fates import reports_by_op
 from ace_studio.records.recipes.plan import Precision
+from tests.gui.run_results import REPORT, TABLE, result_of, show_result
 
 
 def test_actual_precisions_are_those_of_the_selected_run(desk):
@@ -44,3 +46,12 @@ def test_the_search_in_the_graph_finds_ops_by_time_and_actual_precision(desk):
     low = {report.id for report in run.ops if report.actual == "int8-static"}
     assert set(view.search("precision:int8")) == low != set()
     assert view.search("time>10% precision:fp8") == ()
+
+
+def test_what_the_reading_thread_prepares_of_a_result_is_what_the_window_shows(desk):
+    desk.captured(TABLE, REPORT)
+    result = result_of(TABLE)
+    prepare_result(result)
+    made = reports_by_op(result.runs[result.chosen])
+    show_result(desk, TABLE, result)
+    assert op_facts(desk.document).reports is made
