@@ -201,8 +201,19 @@ def test_nothing_is_cut_off_at_any_scale_in_any_theme(tmp_path, scale, theme):
         "QT_SCALE_FACTOR": str(scale),
         "ACE_TEST_THEME": theme,
     }
-    chosen = "(cut_off_and_no_control and None) or every_dialog_fits or toolbar_shows"
+    check_again("(cut_off_and_no_control and None) or every_dialog_fits or toolbar_shows", environment)
+
+
+@pytest.mark.slow
+def test_nothing_is_cut_off_in_german():
+    environment = {"QT_QPA_PLATFORM": "offscreen"}
+    check_again("cut_off_and_no_control and not None or every_dialog_fits or toolbar_shows", environment, "in_german")
+
+
+def check_again(chosen: str, environment: dict[str, str], plugin: str = "") -> None:
+    """Check tests of this file in a process of their own."""
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", chosen]
+    command += ["-p", f"tests.gui.{plugin}"] if plugin else []
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ | environment)
     assert done.returncode == 0, done.stdout
 

@@ -65,7 +65,7 @@ def _opened(desk, name: str) -> QWidget:
         case "measure on a device":
             dialog = MeasureDialog(desk.session, THIS_MACHINE, desk.window)
             dialog.show()
-            desk.bot.waitUntil(lambda: dialog.end_button.text() == "Close")
+            desk.bot.waitUntil(dialog.bar.isHidden)
             return dialog
         case "chart in its own window":
             charts = desk.panel("charts")

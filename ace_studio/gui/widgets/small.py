@@ -145,8 +145,8 @@ def plain_text(name: str, text: str = "") -> QtWidgets.QPlainTextEdit:
 
 
 def text_field(name: str, hint: str) -> QtWidgets.QLineEdit:
-    """A field for one line; ``name`` is for screen readers, ``hint`` shows while it is empty."""
-    made = QtWidgets.QLineEdit(placeholderText=hint)
+    """A field for one line; ``name`` is for screen readers, ``hint`` shows while it is empty, and whole in a tip."""
+    made = QtWidgets.QLineEdit(placeholderText=hint, toolTip=hint)
     made.setAccessibleName(name)
     return made
 

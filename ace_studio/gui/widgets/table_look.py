@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.sizes import GAP
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 
 
@@ -42,12 +43,15 @@ def make_plain(table: QTableView) -> None:
 def show_columns(table: QTableView, model: ColumnsModel, columns: Sequence[Column]) -> bool:
     """Show other columns, as wide as they ask for; those of the same titles keep the widths that the user gave them.
 
+    A title that is longer in the language of the window gets the room that it needs.
+
     Returns: whether the titles are others.
     """
     are_other = [each.title for each in model.columns] != [each.title for each in columns]
     model.set_columns(columns)
     for at, each in enumerate(columns if are_other else ()):
-        table.setColumnWidth(at, each.width)
+        needed = table.horizontalHeader().fontMetrics().horizontalAdvance(each.title) + GAP
+        table.setColumnWidth(at, max(each.width, needed))
     return are_other
 
 

@@ -196,9 +196,10 @@ class ControlsEditor(QWidget):
         self._texts: object = None
         self._lines = QVBoxLayout()
         self._lines.setSpacing(TIGHT)
-        self.function = text_field(tr("Function or class of the new control"), "model:function")
+        self.function = text_field(tr("Function or class of the new control"), hint := "model:function")
         self.function.setToolTip(tr("module:function, or module:Class.method; names of your files are offered"))
         self.function.setClearButtonEnabled(True)
+        self.function.setMinimumWidth(self.function.fontMetrics().horizontalAdvance(hint) + 4 * GAP)
         self._names = QStringListModel(self)
         completer = QCompleter(self._names, self, caseSensitivity=Qt.CaseSensitivity.CaseInsensitive)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)

@@ -272,7 +272,7 @@ FINETUNE_FIELDS: tuple[FieldRow, ...] = (
 )  # fmt: skip
 EVALUATE_FIELDS: tuple[FieldRow, ...] = (
     FieldRow(table="evaluate", key="metric", text="Metric", kind=_KIND.CHOICE, why_grey=_has_function,
-             options=(("", "none: fidelity"), ("top-1", "accuracy of the best class"),
+             options=(("", "fidelity only"), ("top-1", "accuracy of the best class"),
                       ("top-5", "accuracy of the best five classes"),
                       ("f1", "macro F1"), ("auc", "area under the ROC curve"), ("spearman", "rank correlation"),
                       ("mse", "mean squared error"), ("perplexity", "of language models"))),
