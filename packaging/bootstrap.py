@@ -269,7 +269,7 @@ def set_up(extras: Sequence[str]) -> None:
         if is_ready(extras):
             return
         start = time.monotonic()
-        install_system_packages()
+        install_system_packages(with_tests="test" in extras)
         before = Stamp.read()
         tag = make_venv()
         everything = tuple(sorted({*extras, *(before.extras if before else ())}))

@@ -44,6 +44,11 @@ def has_python_header() -> bool:
     return Path(sysconfig.get_paths()["include"], "Python.h").is_file()
 
 
+def has_program(name: str) -> Callable[[], bool]:
+    """Make a probe of whether a program is installed."""
+    return lambda: shutil.which(name) is not None
+
+
 def has_fonts() -> bool:
     """Whether there is any scalable font."""
     folders = (Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), Path.home() / ".local/share/fonts")
@@ -52,7 +57,7 @@ def has_fonts() -> bool:
 
 @dataclass(frozen=True)
 class SystemNeed:
-    """A need outside of Python; ``purpose`` is ``window``, ``screen`` (a window on a display) or ``inductor``."""
+    """A need outside of Python; ``purpose`` is a key of `PURPOSES`."""
 
     purpose: str
     what: str
@@ -80,12 +85,17 @@ SYSTEM_NEEDS = (
     _library("screen", "libxcb-shape.so.0", "libxcb-shape0"),
     SystemNeed("inductor", "a C++ compiler", has_compiler, ("g++",)),
     SystemNeed("inductor", "Python.h", has_python_header, (f"python3.{sys.version_info.minor}-dev", "python3-dev")),
+    *(
+        SystemNeed("test", name, has_program(name), (package,))
+        for name, package in (("Xvfb", "xvfb"), ("openbox", "openbox"), ("xdotool", "xdotool"))
+    ),
 )
 
 PURPOSES = {
     "window": "the window needs them",
     "screen": "a window on an X display needs them",
     "inductor": "the Inductor target compiles C++ with them",
+    "test": "tests press keys and click on a screen of their own with them",
 }
 
 
@@ -142,14 +152,15 @@ def apt_get(*words: str) -> bool:
     return done.returncode == 0
 
 
-def install_system_packages() -> None:
+def install_system_packages(*, with_tests: bool = True) -> None:
     """Install missing packages as root on Debian, else print how; never stops the set-up."""
-    needs = missing_needs()
+    purposes = [purpose for purpose in PURPOSES if with_tests or purpose != "test"]
+    needs = missing_needs(purposes)
     if needs and is_debian() and os.geteuid() == 0 and not os.environ.get("ACE_NO_APT"):
         apt_get("update")
         names = apt_names(needs)
         say(f"installing with apt-get, which takes a minute: {' '.join(names)}")
         apt_get("install", "--no-install-recommends", *names)
-        needs = missing_needs()
+        needs = missing_needs(purposes)
     if needs:
         describe_missing(needs)

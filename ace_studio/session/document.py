@@ -302,6 +302,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     sweep: SweepState = SweepState()
 
     @property
+    def could_not_open(self) -> bool:
+        """Whether nothing is known of the file, and nobody is looking at it any more: the newest problem says why."""
+        return self.file is None and bool(self.problems) and self.activity.verb is not JobKind.INSPECT
+
+    @property
     def saving_folder(self) -> str:
         """The folder to propose for what is saved: the model's, or the user's if the model is the shipped example."""
         return str(Path.home()) if is_shipped(self.folder) else self.folder

@@ -6,18 +6,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 from PySide6.QtGui import QFontInfo, QImage
 from PySide6.QtWidgets import QDialog, QWidget
 
+from ace_studio.gui.dialogs.changed_on_disk import ChangedOnDiskDialog
 from ace_studio.gui.style.theme import monospace
+from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed
+from ace_studio.records.recipes.file import recipe_text
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.session.document import DiskChange
 from tests.gui.charting import open_chart
+from tests.gui.comparing import two_plans
 from tests.gui.graph_tables import partial_capture
 from tests.gui.replay import recorded_events
+from tests.gui.run_results import REPORT, TABLE, result_of, show_result
+from tests.session.fake_engine_link import result, target_run
 
 FOLDER = Path(__file__).with_name("screens")
 SIZE = (1000, 640)
@@ -65,6 +74,53 @@ def _dialog(action: str) -> Callable[..., QWidget]:
     return shown
 
 
+def _changed_on_disk(desk) -> QWidget:
+    change = DiskChange(text="[measure]\nrounds = 70\n", mine="[measure]\nrounds = 50\n")
+    dialog = ChangedOnDiskDialog(desk.session, desk.window.theme, desk.window, change=change, keep=bool, save_as=bool)
+    dialog.show()
+    return dialog
+
+
+def _with_a_past(desk) -> None:
+    """Two runs of other days, and the example open."""
+    text = recipe_text(Recipe(model=ModelChoice(source="model.py", entry="make_model")))
+    for day, target in enumerate(("eager", "openvino"), start=1):
+        date = datetime(2026, 11, day, 12, 0, tzinfo=UTC)
+        desk.session.history.store.add(
+            result(target_run(target)),
+            recipe_toml=text,
+            title="model.py",
+            output="/gone",
+            folder="/home/ada",
+            date=date,
+        )
+    desk.open_example()
+
+
+def _with_advice(desk) -> None:
+    cards = (
+        Advice(
+            kind="keep-ops-high", title="Keep linear_1 at fp32", why="It alone costs 12 dB", estimate="about +6 dB",
+            quantity=AdviceQuantity.FIDELITY, estimated_gain=6.0, change={"plan": {"default": "int8-static"}},
+        ),
+        Advice(
+            kind="calibration-data", title="Use real data", why="Ranges come from random numbers", estimate="",
+            quantity=AdviceQuantity.TRUST, change={"calibration": {"inputs": "calibration_inputs"}},
+            do_first="Write calibration_inputs()",
+        ),
+    )  # fmt: skip
+    desk.captured(TABLE, REPORT)
+    show_result(desk, TABLE, result_of(TABLE, advice=cards))
+
+
+def _looking_back(desk) -> None:
+    """A run of the history, opened again."""
+    _with_a_past(desk)
+    panel = desk.panel("history")
+    panel.table.selectRow(0)
+    panel.look_button.click()
+
+
 def _panel(name: str) -> Callable[..., None]:
     return lambda desk: desk.panel(name) and None
 
@@ -79,7 +135,12 @@ JOURNEYS: dict[Callable[..., object], dict[str, Callable[..., QWidget | None]]] 
         "settings": _dialog("settings"),
         "open-named": _dialog("open-named"),
     },
-    lambda desk: desk.open_example(): {"model": _panel("model"), "catch": _dialog("catch")},
+    lambda desk: desk.open_example(): {
+        "model": _panel("model"),
+        "sweep": _panel("sweep"),
+        "catch": _dialog("catch"),
+        "changed-on-disk": _changed_on_disk,
+    },
     lambda desk: desk.traced(): {
         "graph": _select_first_op,
         "plan": _panel("plan"),
@@ -98,6 +159,14 @@ JOURNEYS: dict[Callable[..., object], dict[str, Callable[..., QWidget | None]]] 
         "time": _chart("time"),
         "transitions": _chart("transitions"),
     },
+    lambda desk: _select_first_op(desk.ran()): {
+        "run": _panel("run"),
+        "details-after-run": _panel("details"),
+    },
+    _with_advice: {"advice": _panel("advice")},
+    _with_a_past: {"history": _panel("history")},
+    _looking_back: {"past-run": _panel("results")},
+    two_plans: {"comparison": _panel("results")},
     lambda desk: desk.captured(*partial_capture(4)): {"breaks": _panel("breaks")},
 }
 """What brings the window of a desk somewhere, and the pictures that are made from there, one after the other.

@@ -59,7 +59,7 @@ def checkout(tmp_path) -> Path:
 @pytest.fixture
 def bootstrap(root, checkout, monkeypatch):
     module = load_bootstrap(root, checkout)
-    monkeypatch.setattr(module, "install_system_packages", lambda: None)
+    monkeypatch.setattr(module, "install_system_packages", lambda **_: None)
     monkeypatch.delenv("PIP_CERT", raising=False)
     monkeypatch.setattr(module, "SYSTEM_CERTIFICATES", ())
     # Without pip a .venv is made in a tenth of a second instead of five.
@@ -306,7 +306,7 @@ sys.path.insert(0, {tests!r})
 from pathlib import Path
 from test_bootstrap import load_bootstrap
 bootstrap = load_bootstrap(Path({root!r}), Path({checkout!r}))
-bootstrap.install_system_packages = lambda: None
+bootstrap.install_system_packages = lambda **_: None
 bootstrap.MAKE_VENV += ("--without-pip",)
 bootstrap.VENV_PROBE = bootstrap.VENV_PROBE.replace(", pip", "")
 def run_pip(extras):
@@ -389,6 +389,19 @@ def test_nothing_is_installed_for_someone_who_is_not_root(system_packages, monke
     monkeypatch.setattr(system_packages, "apt_get", lambda *words: pytest.fail(f"apt-get {words}"))
     monkeypatch.setattr(system_packages, "apt_names", lambda needs: ["libwindow1"])
     system_packages.install_system_packages()
+
+
+@pytest.mark.parametrize("with_tests", [True, False])
+def test_what_only_tests_need_is_installed_for_tests_only(system_packages, monkeypatch, with_tests):
+    monkeypatch.setattr(system_packages, "SYSTEM_NEEDS", (need(system_packages, "test", is_there=False),))
+    monkeypatch.setattr(system_packages, "is_debian", lambda: True)
+    monkeypatch.setattr(system_packages.os, "geteuid", lambda: 0)
+    monkeypatch.delenv("ACE_NO_APT", raising=False)
+    monkeypatch.setattr(system_packages, "apt_names", lambda needs: [name for row in needs for name in row.packages])
+    done = []
+    monkeypatch.setattr(system_packages, "apt_get", lambda *words: done.append(words))
+    system_packages.install_system_packages(with_tests=with_tests)
+    assert [words[-1] for words in done] == (["update", "libtest1"] if with_tests else [])
 
 
 def test_nothing_is_installed_where_nothing_is_missing(system_packages, monkeypatch, capsys):

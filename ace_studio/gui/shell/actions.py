@@ -37,12 +37,11 @@ def _no_graph(document: Document) -> str:
 
 
 def _no_start(document: Document) -> str:
-    is_no_model = document.file is None and bool(document.problems)
     if document.activity.is_working:
         return "The engine is working"
     if document.read_only is not None:
         return told(document.read_only.what)
-    return _no_model(document) or ("The file could not be opened" if is_no_model else why_not(document))
+    return _no_model(document) or ("The file could not be opened" if document.could_not_open else why_not(document))
 
 
 def _no_run(document: Document) -> str:

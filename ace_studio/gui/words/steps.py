@@ -43,7 +43,7 @@ class NextStep:
 
 def steps_of(document: Document) -> tuple[NextStep, ...]:
     """The steps in their order; exactly one is next, unless the engine works or everything is done."""
-    if not document.recipe.model.source or document.comparison is not None:
+    if not document.recipe.model.source or document.comparison is not None or document.past is not None:
         return ()
     done = _done(document)
     missing = next((step for step in ("open", "trust") if not done[step]), "")
@@ -139,7 +139,7 @@ def _todo(step: str, document: Document) -> str:
     else:
         trust = tr("{name} is a program: look at what would run, then allow it", name=name)
     return {
-        "open": tr("It could not be opened") if document.problems else tr("Looking at the file"),
+        "open": tr("It could not be opened") if document.could_not_open else tr("Looking at the file"),
         "trust": trust,
         "inputs": tr("Optional: without examples, sizes are proposed from the first layer"),
         "trace": tr("Optional: see the graph first"),

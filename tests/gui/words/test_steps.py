@@ -40,10 +40,17 @@ def test_trust_comes_before_trace_and_run_and_run_before_export(opened):
     assert states(opened)["trace"] is StepState.OPEN
 
 
+def test_a_run_of_the_past_has_no_steps_to_take(opened):
+    assert steps_of(opened.document)
+    assert steps_of(replace(opened.document, past=object())) == ()
+
+
 def test_trust_waits_until_the_file_was_looked_at(session, model):
     session.files.open_path(model)
     trust = next(step for step in steps_of(session.document) if step.id == "trust")
     assert (trust.state, trust.why) == (StepState.BLOCKED, "Looking at the file")
+    session.report(Problem(code=ErrorCode.USAGE, what="Something else"))
+    assert steps_of(session.document)[0].why == "Looking at the file", "another problem says nothing of the file"
 
 
 def test_a_run_without_an_artifact_offers_no_export(opened, engine, tmp_path):

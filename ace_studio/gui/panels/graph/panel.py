@@ -370,12 +370,14 @@ class GraphPanel(Panel):
             self._empty.say(words, text, *buttons)
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
+        if document.past is not None:
+            return tr("No graph was kept"), tr("The history has the figures of this run, but not its graph."), ()
         if document.needs_trust:
             return tr("Nothing has run yet"), tr("The graph appears here once the file is trusted and traced."), ()
         if document.activity.is_working:
             words = tr("Stopping") if document.activity.state is EngineState.CANCELLING else tr("Working")
             return f"{words} …", tr("The graph appears here as soon as it is captured."), ()
-        if document.file is None and document.problems:
+        if document.could_not_open:
             return tr("This file could not be opened"), told(document.problems[-1].what), ()
         trace = button(tr("Trace (F5)"), self.session.jobs.trace)
         run = button(tr("Run everything (F6)"), self.session.jobs.run)

@@ -161,7 +161,7 @@ class ModelPanel(Panel):
         path = Path(report.path) if report else Path(document.folder) / document.recipe.model.source
         self._name.setText(path.name)
         self._where.setText(str(path.parent))
-        waiting = tr("It could not be opened") if document.problems else tr("Looking at the file …")
+        waiting = tr("It could not be opened") if document.could_not_open else tr("Looking at the file …")
         self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else waiting)
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
         words, role = self._trust_words(document)
