@@ -75,6 +75,8 @@ class GraphSurface(QWidget):
         self._is_fitted = True
         self.placing = ""
         """Number and kind of what is laid out in the background; empty if nothing is."""
+        self._unasked = ""
+        """What is too large to lay out unasked."""
         self.stopped: Callable[[], object] | None = None
         """Starts the layout of the whole graph again, after the user stopped it."""
         self._background = Background(self)
@@ -223,13 +225,21 @@ class GraphSurface(QWidget):
             self._end_layout()
             then(result)
 
-        self.placing, self.stopped, self._again = what, None, again
+        self.placing, self._unasked, self.stopped, self._again = what, "", None, again
         self._background.start(work, arrived)
+        self._tell_layout()
+
+    def offer_layout(self, what: str, ask: Callable[[], object]) -> None:
+        """Say that ``what`` is too large to lay out unasked, with a button that asks."""
+        self._end_layout()
+        self._unasked, self.stopped = what, ask
         self._tell_layout()
 
     @property
     def layout_words(self) -> str:
-        """What is laid out in the background, or that it was stopped; empty if there is nothing to say."""
+        """What is laid out in the background, or that it is not; empty if there is nothing to say."""
+        if self._unasked:
+            return tr("{ops}: too many to lay out unasked. The panels Ops and Modules list them", ops=self._unasked)
         if self.stopped is not None:
             return tr("The graph is not laid out")
         return tr("Laying out {placing} …", placing=self.placing) if self.placing else ""
@@ -244,7 +254,7 @@ class GraphSurface(QWidget):
     def _end_layout(self) -> None:
         self._background.stop()
         self._openings = []
-        self.placing, self.stopped, self._again = "", None, None
+        self.placing, self._unasked, self.stopped, self._again = "", "", None, None
         self.layout_changed.emit()
 
     def _tell_layout(self) -> None:

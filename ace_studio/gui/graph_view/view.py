@@ -34,6 +34,8 @@ from ace_studio.records.results import CaptureReport, GraphBreak
 
 OVERLAY_GAP = 12
 ROWS_AT_ONCE = 2000
+MOST_ROWS_UNASKED = 300_000
+"""A layout of more takes minutes and gigabytes; see resources/help/limits.md."""
 """A graph of so many rows is laid out at once, in about 35 ms; a larger one in the background."""
 MIN_MAP_WIDTH = 520
 """A narrower canvas shows no map and no legend, which would cover the graph."""
@@ -136,9 +138,15 @@ class GraphView(QWidget):
             self._show_picture(Picture(table, colouring or family_colouring(table, colours), capture))
         else:
             self._show_picture(None)
-            self.canvas.lay_out(
-                plural(table.op_count, "op"), make, arrived, again=lambda: self.show_graph(table, capture)
-            )
+            what = plural(table.op_count, "op")
+
+            def lay_out() -> None:
+                self.canvas.lay_out(what, make, arrived, again=lay_out)
+
+            if len(table) > MOST_ROWS_UNASKED:
+                self.canvas.offer_layout(what, lay_out)
+            else:
+                lay_out()
 
     def _show_picture(self, picture: Picture | None) -> None:
         self._matches, self._match = [], -1

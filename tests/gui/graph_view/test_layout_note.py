@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from ace_studio.gui.graph_view import Colouring
+from ace_studio.gui.graph_view import view as view_module
 from tests.gui.graph_tables import large_table, layered_table
 
 
@@ -25,6 +26,21 @@ def test_a_large_graph_is_laid_out_in_the_background_and_the_note_counts_its_ops
     laid_out(large)
     assert large.picture.table.op_count == 3000
     assert note.isHidden()
+
+
+def test_a_graph_past_the_limit_is_laid_out_only_if_the_button_is_pressed(view, laid_out, monkeypatch):
+    monkeypatch.setattr(view_module, "MOST_ROWS_UNASKED", 2500)
+    view.show_graph(large_table(3000))
+    note = view.layout_note
+    assert note.isVisible() and note.words.text().startswith("3 000 ops: too many")
+    assert note.button.text() == "Lay it out" and not view.canvas._background.is_working
+    QTest.mouseClick(note.button, Qt.MouseButton.LeftButton)
+    assert note.words.text() == "Laying out 3 000 ops …"
+    laid_out(view)
+    assert view.picture is not None and note.isHidden()
+    view.show_graph(large_table(3000))
+    view.show_graph(large_table(100))
+    assert view.picture is not None and note.isHidden()
 
 
 def test_escape_stops_the_layout_and_the_button_asks_for_it_again(large, laid_out):
