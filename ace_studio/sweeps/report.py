@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+import msgspec
+
 from ace_studio.records.errors import visible
 from ace_studio.records.report_page import page_environment
-from ace_studio.records.sweeps import Axis, RowStatus, SweepReport, SweepRow
+from ace_studio.records.sweeps import Axis, RowStatus, SweepReport, SweepRow, with_front
 from ace_studio.sweeps.heat import heat_maps
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 360, 70, 46
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 760, 360, 70, 44, 46
+_DOT = " \u00b7 "
 _INK, _FAINT, _FRONT, _OTHER = "#1f2933", "#616e7c", "#0b7285", "#9aa5b1"
 
 
@@ -32,12 +35,28 @@ def report_html(report: SweepReport) -> str:
     counts = Counter(str(row.status) for row in report.rows)
     measured = [row for row in report.rows if row.status is RowStatus.DONE and row.latency_ms is not None]
     plots, maps = list(_plots(measured)), heat_maps(measured)
-    template = page_environment(Path(__file__).parent).get_template("sweep.html.j2")
+    environment = page_environment(Path(__file__).parent)
+    environment.filters |= {"axis": _axis_words, "took": _time_words}
+    template = environment.get_template("sweep.html.j2")
     return template.render(report=report, axes=axes, counts=counts, plots=plots, maps=maps)
 
 
+def _axis_words(value: object) -> str:
+    """A value of an axis; a table without its quotes and braces, so that a narrow column can break it."""
+    if not isinstance(value, str) or not value.startswith(("{", "[")):
+        return str(value)
+    found = msgspec.json.decode(value)
+    words = [f"{key} {one}" for key, one in found.items()] if isinstance(found, dict) else map(str, found)
+    return ", ".join(words)
+
+
+def _time_words(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes > 1 else f"{seconds:.0f} s"
+
+
 def _plots(rows: Sequence[SweepRow]) -> Iterator[Plot]:
-    """One picture per machine and shape, where more than one row can be compared."""
+    """One picture per machine and shape, where more than one row can be compared; and one for each of its recipes."""
     groups: dict[tuple[str, str], list[SweepRow]] = {}
     for row in rows:
         groups.setdefault((row.host, str(row.axes.get(Axis.SHAPE, ""))), []).append(row)
@@ -47,8 +66,14 @@ def _plots(rows: Sequence[SweepRow]) -> Iterator[Plot]:
         shown = [(row, value) for row, value in points if value is not None and math.isfinite(value)]
         if len(shown) > 1:
             name = "metric" if by_metric else "fidelity, dB"
-            words = [word for word in (host, shape) if word and len(groups) > 1]
-            yield Plot(" \u00b7 ".join(["Latency and accuracy", *words]), _scatter(shown, name))
+            words = ["Latency and accuracy", *(word for word in (host, shape) if word and len(groups) > 1)]
+            yield Plot(_DOT.join(words), _scatter(shown, name))
+            recipes = Counter(row.recipe for row, _ in shown)
+            for recipe in recipes if len(recipes) > 1 else ():
+                own = {row.job: row for row in with_front([row for row, _ in shown if row.recipe == recipe])}
+                if len(own) > 1:
+                    alone = [(own[row.job], value) for row, value in shown if row.job in own]
+                    yield Plot(_DOT.join([*words, f"{recipe} alone"]), _scatter(alone, name))
 
 
 def _scatter(points: Sequence[tuple[SweepRow, float]], name: str) -> str:
@@ -56,12 +81,13 @@ def _scatter(points: Sequence[tuple[SweepRow, float]], name: str) -> str:
     times = [math.log10(row.latency_ms or 1e-9) for row, _ in points]
     values = [value for _, value in points]
     left, right = min(times), max(*times, min(times) + 0.05)
-    low, high = min(values), max(*values, min(values) + 1e-9)
-    width, height = _WIDTH - _LEFT - 30, _HEIGHT - _BOTTOM - 20
+    low, high = min(values), max(values)
+    low -= 0.0 if high > low else 1.0  # all on the upper edge
+    width, height = _WIDTH - _LEFT - 30, _HEIGHT - _BOTTOM - _TOP
 
     def at(row: SweepRow, value: float) -> tuple[float, float]:
         x = _LEFT + (math.log10(row.latency_ms or 1e-9) - left) / (right - left) * width
-        return x, 20 + (high - value) / (high - low) * height
+        return x, _TOP + (high - value) / (high - low) * height
 
     begin = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" role="img" font-size="12" '
@@ -69,16 +95,17 @@ def _scatter(points: Sequence[tuple[SweepRow, float]], name: str) -> str:
     )
     parts = [
         begin,
-        f'<path d="M{_LEFT - 8},12 V{_HEIGHT - _BOTTOM + 8} H{_WIDTH - 10}" fill="none" stroke="{_FAINT}"/>',
+        f'<path d="M{_LEFT - 8},{_TOP - 8} V{_HEIGHT - _BOTTOM + 8} H{_WIDTH - 10}" fill="none" stroke="{_FAINT}"/>',
         _words(_LEFT, _HEIGHT - 10, f"p50, ms: {10**left:.3g} to {10**right:.3g}, logarithmic; lower is better"),
-        _words(4, 14, f"{high:.4g}"),
-        _words(4, 20 + height, f"{low:.4g}"),
-        _words(_LEFT, 10, f"{name}; filled: on the front"),
+        _words(4, _TOP + 4, f"{high:.4g}"),
+        _words(4, _TOP + 4 + height, f"{low:.4g}" if min(values) < max(values) else ""),
+        _words(4, 12, f"{name}, upwards; filled: on the front"),
     ]
     front = sorted(at(row, value) for row, value in points if row.on_front)
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in front)
     parts.append(f'<polyline points="{line}" fill="none" stroke="{_FRONT}" stroke-dasharray="3 3"/>')
-    for row, value in points:
+    above = True
+    for row, value in sorted(points, key=lambda one: (one[0].on_front, at(*one))):
         x, y = at(row, value)
         fill = f'fill="{_FRONT}"' if row.on_front else f'fill="white" stroke="{_OTHER}" stroke-width="1.5"'
         about = " ".join(f"{axis} {word}" for axis, word in row.axes.items())
@@ -87,8 +114,9 @@ def _scatter(points: Sequence[tuple[SweepRow, float]], name: str) -> str:
         )
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" {fill}><title>{escape(visible(title))}</title></circle>')
         if row.on_front:
-            anchor = "end" if x > _WIDTH - 120 else "start"
-            parts.append(_words(x + (8 if anchor == "start" else -8), y - 6, row.job, anchor=anchor))
+            anchor, beside = ("end", -8) if x > _WIDTH - 120 else ("start", 8)
+            parts.append(_words(x + beside, y + (-6 if above else 16), row.job, anchor=anchor))
+            above = not above  # neighbours would lie on each other
     return "\n".join([*parts, "</svg>"])
 
 

@@ -21,6 +21,7 @@ from ace_studio.sweeps.cluster import GPU, TIMING, scheduler_settings
 
 PREFIX = "slurm:"
 _SETTINGS = "jobqueue.slurm"
+_INSTALL = "pip install 'ace-studio[slurm]'"
 
 
 def slurm_workers(address: str) -> int:
@@ -43,7 +44,7 @@ def slurm_cluster(count: int, shared: Path) -> Iterator[Any]:
     Raises: AceError(NOT_INSTALLED) without dask-jobqueue; AceError(USAGE) if Dask's configuration lacks something.
     """
     if importlib.util.find_spec("dask_jobqueue") is None:
-        raise AceError.of(ErrorCode.NOT_INSTALLED, "SLURM needs dask-jobqueue", remedy="pip install 'ace-studio[slurm]'")
+        raise AceError.of(ErrorCode.NOT_INSTALLED, "SLURM needs dask-jobqueue", remedy=_INSTALL)
     import dask_jobqueue  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 - optional
 
     directives = " ".join(map(str, dask.config.get(f"{_SETTINGS}.job_extra_directives", None) or ()))

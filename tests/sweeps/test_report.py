@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus
+from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus, with_front
 from ace_studio.sweeps.report import report_html
 
 FIGURES = {"status": RowStatus.DONE, "host": "box", "target": "eager", "precision": "fp32", "size_bytes": 1000}
@@ -32,7 +32,26 @@ def test_the_gain_over_fp32_in_the_same_runtime_is_beside_the_speed_up():
     gains = {"speedup": 3.0, "float_speedup": 1.5, "float_speedup_low": 1.4, "float_speedup_high": 1.6}
     text = report_html(made(SweepRow(job="1", recipe="a.toml", axes={}, latency_ms=1.0, **gains, **FIGURES)))
     assert "<th>vs fp32</th>" in text
-    assert "1.50 (1.40 – 1.60)" in text
+    assert "1.50<br><small>1.40 – 1.60</small>" in text
+
+
+def test_each_of_several_recipes_has_a_picture_with_a_front_of_its_own():
+    rows = [
+        SweepRow(job=job, recipe=recipe, axes={"goal": '{"max_drop":0.02}'}, latency_ms=ms, metric=metric, **FIGURES)
+        for job, recipe, ms, metric in (
+            ("1", "a", 1.0, 0.9),
+            ("2", "a", 2.0, 0.8),
+            ("3", "b", 3.0, 0.7),
+            ("4", "b", 2.5, 0.6),
+        )
+    ]
+    text = report_html(made(*with_front(rows)))
+    assert re.findall(r"<h2>(.*?)</h2>", text)[:3] == [
+        "Latency and accuracy", "Latency and accuracy · a alone", "Latency and accuracy · b alone"
+    ]  # fmt: skip
+    whole, one, other = (re.findall(r'<circle[^>]*fill="#0b7285"', part) for part in text.split("<svg")[1:])
+    assert (len(whole), len(one), len(other)) == (1, 1, 2)
+    assert "<td>max_drop 0.02</td>" in text
 
 
 def test_a_job_without_a_result_says_why():
