@@ -20,6 +20,7 @@ from ace_studio.engine.quantize.simulate import Int8Style
 from ace_studio.engine.targets.shared.int8_styles import STYLES
 from ace_studio.engine.targets.shared.support import NATIVE, judge_ops
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement, OpSupport
@@ -72,6 +73,8 @@ class LoweringJob:
     """``x.0`` -> smallest, usual and largest size of a dynamic dimension; else the examples say."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What several targets of one job need and the first one makes, such as the fp32 ONNX model."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """One of `Target.options`, or nothing."""
     library_methods: frozenset[ImproveMethod] = frozenset()
     """Improvements that were asked for and that changed nothing in the graph: a target may do them itself."""
     improvements: list[Improvement] = field(default_factory=list)
@@ -155,6 +158,11 @@ class Target(ABC):
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """How it takes each op of the graph, found without building anything. Here: all as they are."""
         return judge_ops(captured, lambda _: NATIVE)
+
+    def options(self, plan: BoundPlan, table: GraphTable) -> Sequence[Mapping[str, str]]:
+        """Other ways to build this plan, each of which may be faster; a search builds them and keeps what is."""
+        del plan, table
+        return ()
 
     def device_problem(self, device: torch.device) -> str:
         """Empty if the target can run on this device here, else why not. Every target runs on the CPU by default."""

@@ -178,6 +178,8 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     status: RunStatus
     precision: str = ""
     """Default precision of the plan that was lowered."""
+    options: dict[str, str] = {}
+    """Of the target, where a search found another way to build the plan faster; see resources/help/targets.md."""
     latency_ms: Latency | None = None
     speedup: float | None = None
     speedup_low: float | None = None
@@ -259,7 +261,10 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     def built_words(self) -> str:
         """``int8-static``, or ``fp32 (int8-static asked: 0 of 41 ops)`` where no op has what was asked for."""
         built = self.built_precision
-        return built if built == self.precision else f"{built} ({self._asked} asked: 0 of {len(self.ops)} ops)"
+        if built != self.precision:
+            return f"{built} ({self._asked} asked: 0 of {len(self.ops)} ops)"
+        chosen = ", ".join(f"{name} {value}" for name, value in self.options.items())
+        return f"{built} ({chosen})" if chosen else built
 
     @property
     def _asked(self) -> str:

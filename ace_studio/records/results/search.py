@@ -22,6 +22,8 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     """How many ops had a choice."""
     rules: tuple[PlanRule, ...] = ()
     """The rules that the search added to the plan."""
+    options: dict[str, str] = {}
+    """Of the target, where it was built otherwise than usual; see `TargetRun.options`."""
     improved: tuple[str, ...] = ()
     """Methods that the search added by itself and that improved the weights; see `Improvement`."""
     predicted_db: float | None = None

@@ -40,6 +40,8 @@ class Candidate:
     """Its metric with the samples."""
     methods: tuple[ImproveMethod, ...] = ()
     """What may improve its weights."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of its target: how it is built otherwise than usual."""
     _actual: tuple[Lowered, list[OpActual]] | None = None
 
     def read_back(self) -> list[OpActual]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ace_studio.engine import evaluate, measure
@@ -26,7 +26,12 @@ UNREPEATABLE = frozenset({"random", "dropout-in-eval"})
 
 
 def try_plan(
-    job: CompressionJob, target: Target, plan: Plan, *, methods: tuple[ImproveMethod, ...] | None = None
+    job: CompressionJob,
+    target: Target,
+    plan: Plan,
+    *,
+    methods: tuple[ImproveMethod, ...] | None = None,
+    options: Mapping[str, str] = {},
 ) -> Candidate:
     """Make the candidate and find out how accurate it is; failures are recorded in its run.
 
@@ -35,9 +40,12 @@ def try_plan(
         target: Where it is to run.
         plan: At which precisions.
         methods: What is tried to improve the weights; None for what the recipe says.
+        options: One of the target's `options`, or nothing.
     """
     candidate = make_candidate(target, plan, job.captured.table, device=job.captured.device)
     candidate.methods = job.recipe.improve.methods if methods is None else methods
+    candidate.options = options
+    candidate.note(options=dict(options))
     if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in job.recipe.targets.names:
         job.state.left_out.append(candidate)  # auto takes only targets that fit
         return candidate
@@ -79,7 +87,7 @@ def expect_builds(job: CompressionJob, pairs: Sequence[tuple[Target, Plan]]) -> 
 
 def _take_from_builders(job: CompressionJob, candidate: Candidate) -> bool:
     """Open the build of another process, waiting for it; False if this process has to build."""
-    if job.builders is None or candidate.methods:
+    if job.builders is None or candidate.methods or candidate.options:
         return False
     taken = job.builders.take(Wanted(candidate.target, candidate.plan))
     if taken is None:
@@ -116,6 +124,7 @@ def lower(job: CompressionJob, candidate: Candidate, folder: Path) -> Lowered:
         ranges=ranges_of(job.recipe),
         sizes=job.recipe.targets.sizes,
         shared=shared,
+        options=candidate.options,
         library_methods=job.improvements.methods_left(candidate.plan, candidate.methods),
     )
     if job.captured.is_whole:

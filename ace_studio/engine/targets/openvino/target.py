@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ace_studio.engine.flow import CapturedModel, Example
+from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import PAIRS, Int8Style
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
@@ -36,6 +36,8 @@ from ace_studio.records.tensors import size_limits
 _ARTIFACT = "model.xml"
 ACTIVATION_GROUP = "32"
 """Group size of dynamically quantized activations; 0 turns dynamic quantization off."""
+GROUP_OPTION = "activation_group"
+LARGER_GROUPS = ("64", "128")
 _ON_THE_FLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT})
 _STORED_OPTIONS = ("INFERENCE_PRECISION_HINT", "DYNAMIC_QUANTIZATION_GROUP_SIZE")
 """Options that change results; they are stored in the artifact."""
@@ -68,6 +70,11 @@ class OpenVinoTarget(Target):
         schemes = (plan.scheme, *(rule.scheme(plan) for rule in plan.rules))
         is_usual = all((scheme.weights, scheme.activations) == usual for scheme in schemes)
         return super().int8_style(plan, ranges) if is_usual and ranges.observer is Observer.MIN_MAX else PAIRS
+
+    def options(self, plan: BoundPlan, table: GraphTable) -> Sequence[Mapping[str, str]]:
+        """Larger groups of activations with one scale: up to 1.2 times faster, less than 1 dB less exact."""
+        del table
+        return [{GROUP_OPTION: size} for size in LARGER_GROUPS] if plan.precisions & _ON_THE_FLY else []
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """What the ONNX exporter can write and OpenVINO can read."""
@@ -197,7 +204,7 @@ def _planned_options(job: LoweringJob) -> dict[str, str]:
     for precision in job.plan.precisions & set(hints):
         options["INFERENCE_PRECISION_HINT"] = hints[precision]
     if job.plan.precisions & _ON_THE_FLY:
-        options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = ACTIVATION_GROUP
+        options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = job.options.get(GROUP_OPTION, ACTIVATION_GROUP)
     return options
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,19 @@ def test_the_artifact_keeps_fp32_weights_and_runs_as_planned_in_a_process_that_h
         "assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, expected, strict=True))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "call.pt")], check=True, timeout=120)
+
+
+def test_larger_groups_of_activations_are_offered_for_what_rounds_them_and_kept_in_the_artifact(tmp_path):
+    captured = captured_easy("mlp")
+    job = job_for(TARGET, captured, Precision.INT8_DYNAMIC)
+    offered = TARGET.options(job.plan, captured.table)
+    assert offered == [{"activation_group": "64"}, {"activation_group": "128"}]
+    assert TARGET.options(job_for(TARGET, captured).plan, captured.table) == []
+    lowered = TARGET.lower(replace(job, options=offered[1]))
+    opened = import_openvino().Core().read_model(str(lowered.save(tmp_path)))
+    assert opened.get_rt_info(["ace_studio", "DYNAMIC_QUANTIZATION_GROUP_SIZE"]).astype(str) == "128"
+    example = captured.examples[0]
+    assert sqnr_db(example.call(captured.module), example.call(lowered)) > 30.0
 
 
 def test_calibration_reports_its_way_and_can_be_cancelled():

@@ -24,6 +24,7 @@ from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.targets.base import Target
+from ace_studio.records.goals import is_clearly_faster
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.results import RunStatus, SearchStep, Warning
@@ -65,7 +66,7 @@ class PlanEvaluator:
 
     def is_known(self, variant: SearchVariant) -> bool:
         """Whether the variant with all ops low was evaluated, now or in an earlier job."""
-        key = step_key(variant.target, variant.plan, variant.methods)
+        key = step_key(variant.target, variant.plan, variant.methods, variant.options)
         return key in self._plans or self._store.find(key) is not None
 
     def known_uniform(self, target: Target, precision: Precision) -> SearchStep | None:
@@ -74,7 +75,7 @@ class PlanEvaluator:
 
     def step_of(self, variant: SearchVariant) -> SearchStep | None:
         """The step of a variant; None if it was not evaluated."""
-        evaluated = self._plans.get(step_key(variant.target, variant.plan, variant.methods))
+        evaluated = self._plans.get(step_key(variant.target, variant.plan, variant.methods, variant.options))
         return None if evaluated is None else evaluated.step
 
     def uniform(self, target: Target, precision: Precision) -> SearchStep | None:
@@ -103,10 +104,42 @@ class PlanEvaluator:
         step = msgspec.structs.replace(step, target=described.target, low=described.low, improved=described.improved)
         return self._evaluate(variant, plan, step, reasons)
 
+    def otherwise(self, one: EvaluatedPlan, options: Mapping[str, str]) -> EvaluatedPlan | None:
+        """Evaluate an evaluated plan built with other options of its target; None if the target cannot run it.
+
+        What is not clearly faster, in rounds with the plan as it was, is dropped.
+        """
+        variant = replace(one.variant, options=options)
+        described = msgspec.structs.replace(one.step, options=dict(options), reused=False, run=None)
+        if self._evaluate(variant, one.plan, described, one.reasons) is None:
+            return None
+        found = self._plans[step_key(variant.target, one.plan, variant.methods, options)]
+        if found.candidate is None or found.candidate.lowered is None:
+            return found  # read from disk, where what was no faster does not meet the goal; or it could not be built
+        if one.candidate is None:
+            self._build_reused(one)
+        if one.candidate is not None and one.candidate.lowered is not None:
+            before, after = time_beside(self._job, one.candidate.lowered, found.candidate, rounds=2 * QUICK_ROUNDS)
+            ratio = measure.ratio_of(before, after)
+            if not is_clearly_faster(ratio.median, ratio.low):
+                words = ", ".join(f"{name} {value}" for name, value in options.items())
+                reason = f"{words} is not clearly faster than without it: {ratio.median:.2f}x"
+                self._drop(found.candidate, reason)
+                found.step = self._judged_anew(found, meets=False, misses=(reason,), status=RunStatus.DROPPED)
+        return found
+
+    def _judged_anew(self, one: EvaluatedPlan, **changes: object) -> SearchStep:
+        """The step with changes, in the job and on disk too."""
+        place = self._job.state.search.index(one.step)
+        step = msgspec.structs.replace(one.step, **changes)
+        self._job.state.search[place] = step
+        self._store.keep(step_key(one.variant.target, one.plan, one.variant.methods, one.variant.options), step)
+        return step
+
     def _evaluate(
         self, variant: SearchVariant, plan: Plan, described: SearchStep, reasons: Mapping[str, str]
     ) -> SearchStep | None:
-        key = step_key(variant.target, plan, variant.methods)
+        key = step_key(variant.target, plan, variant.methods, variant.options)
         if key in self._plans:
             return self._plans[key].step
         candidate = None
@@ -136,7 +169,7 @@ class PlanEvaluator:
 
         The runtime is asked once, and the answer is kept on disk with the step.
         """
-        key = step_key(variant.target, variant.plan, variant.methods)
+        key = step_key(variant.target, variant.plan, variant.methods, variant.options)
         one = self._plans.get(key)
         if one is None or one.step.sqnr_db is None or not one.step.latency_ratio:
             return None
@@ -181,11 +214,14 @@ class PlanEvaluator:
         from_recipe = [
             one
             for one in self._job.state.candidates
-            if one.target is variant.target and one.plan.plan == plan and one.methods == variant.methods
+            if (one.target, one.plan.plan, one.methods, one.options)
+            == (variant.target, plan, variant.methods, variant.options)
         ]
         self._from_recipe += from_recipe
         candidate = (
-            from_recipe[0] if from_recipe else try_plan(self._job, variant.target, plan, methods=variant.methods)
+            from_recipe[0]
+            if from_recipe
+            else try_plan(self._job, variant.target, plan, methods=variant.methods, options=variant.options)
         )
         candidate.kept = reasons
         for measure_it in (_time_quickly, _weigh):
@@ -203,7 +239,7 @@ class PlanEvaluator:
             if candidate is None or candidate.lowered is None or candidate in self._from_recipe:
                 continue
             if not any(one is other for other in kept):
-                self._drop(candidate, kept[0].step)
+                self._drop(candidate, _better_words(kept[0].step))
 
     def _build_reused(self, one: EvaluatedPlan) -> None:
         one.candidate = self._build(one.variant, one.plan, one.reasons)
@@ -213,15 +249,18 @@ class PlanEvaluator:
             one.step = msgspec.structs.replace(one.step, run=state.candidates.index(one.candidate))
             state.search[place] = one.step
 
-    def _drop(self, candidate: Candidate, better: SearchStep) -> None:
+    def _drop(self, candidate: Candidate, reason: str) -> None:
         shutil.rmtree(self._job.folder_of(candidate), ignore_errors=True)
         candidate.lowered = None
-        count = better.kept_high
-        high = f" with {count} {'op' if count == 1 else 'ops'} at {better.high}" if count else ""
-        reason = f"the search found a better plan: {better.target} {better.low}{high}"
         warnings = (*candidate.run.warnings, Warning(code="dropped", what=reason))
         candidate.note(status=RunStatus.DROPPED, warnings=warnings)
         self._job.tell(candidate)
+
+
+def _better_words(better: SearchStep) -> str:
+    count = better.kept_high
+    high = f" with {count} {'op' if count == 1 else 'ops'} at {better.high}" if count else ""
+    return f"the search found a better plan: {better.target} {better.low}{high}"
 
 
 def _time_quickly(job: CompressionJob, candidate: Candidate) -> None:

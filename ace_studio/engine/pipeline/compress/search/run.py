@@ -15,6 +15,7 @@ from ace_studio.engine.pipeline.compress.search.mixer import make_mixer
 from ace_studio.engine.pipeline.compress.search.mixture import Least
 from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant, variants_of
 from ace_studio.engine.pipeline.compress.trying import expect_builds
+from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.goals import cost, is_accurate, is_affordable, rank, step_figures
 from ace_studio.records.recipes.plan import Precision
@@ -49,6 +50,7 @@ class GoalSearch:
         else:
             self._cheapest(targets)
             self._try_what_is_exact(targets)
+            self._try_options(targets)
         for target in targets:
             self._note_unaffordable(target)
             self._keep_only_the_best(target)
@@ -145,6 +147,22 @@ class GoalSearch:
             is_level = bool(own) and min(map(self._cost, own))[0] <= LEVEL * self._cost(best)[0]
             if is_level or (target.name == original and self._cost(best)[0] * LEVEL > 1.0):
                 self._evaluator.uniform(target, Precision.FP32)
+
+    def _try_options(self, targets: Sequence[Target]) -> None:
+        """Build the best plan of each target that may be chosen in the target's other ways, where speed is wanted."""
+        best = self._best_so_far()
+        if best is None or self._goal.optimize is not Objective.LATENCY:
+            return
+        for target in targets:
+            own = [one for one in self._evaluator.on_target(target) if one.step.meets]
+            fastest = min(own, key=lambda one: self._cost(one.step), default=None)
+            if fastest is None or self._cost(fastest.step)[0] > LEVEL * self._cost(best)[0]:
+                continue
+            bound = bind_plan(fastest.plan, self._job.captured.table, op_problem=target.op_problem)
+            for options in target.options(bound, self._job.captured.table):
+                found = self._evaluator.otherwise(fastest, options)
+                if found is not None and found.step.meets:
+                    fastest = found
 
     @property
     def _prefers_exact(self) -> bool:

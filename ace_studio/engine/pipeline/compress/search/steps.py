@@ -7,7 +7,7 @@ depend on the goal, so a job with another goal takes the figures and judges them
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -110,7 +110,10 @@ class StepStore:
 
     def keep(self, key: str, step: SearchStep) -> None:
         """Write a step to disk at once; a folder that cannot be written to is ignored."""
-        self._saved.steps[self._raced(key) if step.status is RunStatus.DROPPED else key] = step
+        if step.status is RunStatus.DROPPED:
+            self._saved.steps.pop(key, None)
+            key = self._raced(key)
+        self._saved.steps[key] = step
         self._write()
 
     def times(self, key: str) -> BuildTimes | None:
@@ -137,9 +140,10 @@ class StepStore:
                     path.unlink(missing_ok=True)
 
 
-def step_key(target: Target, plan: Plan, methods: Sequence[ImproveMethod] = ()) -> str:
-    """A hash over the target, its version, the plan and the methods that improve the weights."""
+def step_key(target: Target, plan: Plan, methods: Sequence[ImproveMethod] = (), options: Mapping[str, str] = {}) -> str:
+    """A hash over the target, its version and options, the plan and the methods that improve the weights."""
     content = f"{target.name} {target.available().version} {' '.join(methods)} ".encode()
+    content += msgspec.json.encode(options, order="deterministic")
     content += msgspec.json.encode(plan, order="deterministic")
     return hashlib.sha256(content).hexdigest()
 

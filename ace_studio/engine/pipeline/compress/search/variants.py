@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -42,6 +42,8 @@ class SearchVariant:
     plan: Plan
     methods: tuple[ImproveMethod, ...] = ()
     """What improves its weights."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of its target: how it is built otherwise than usual."""
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from ace_studio.engine.flow import BoundPlan
+from ace_studio.engine.measure import Samples
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.search import evaluation
@@ -53,10 +54,11 @@ def built(monkeypatch):
     """The plans that were built, in order; every candidate has 30 dB."""
     plans = []
 
-    def try_plan(job, target, plan, *, methods):
+    def try_plan(job, target, plan, *, methods, options):
         plans.append(plan)
         status = RunStatus.UNAVAILABLE if plan.default is Precision.FP8 else RunStatus.OK
         made = Candidate(target, BoundPlan(plan), TargetRun(target="t", status=status, sqnr_db=30.0), methods=methods)
+        made.options = options
         made.lowered = object()
         job.state.candidates.append(made)
         return made
@@ -162,3 +164,26 @@ def test_the_candidate_of_the_recipes_own_plan_is_used_and_never_dropped(job, bu
     evaluator.variant(variant(Precision.BF16))
     evaluator.keep_only(TARGET, evaluator.plans[1:])
     assert own.lowered is not None
+
+
+@pytest.mark.parametrize(("speedup", "kept"), [(1.2, True), (1.01, False)])
+def test_a_plan_built_otherwise_stays_only_if_it_is_faster_beside_the_usual_build(
+    job, built, monkeypatch, speedup, kept
+):
+    usual, faster = (Samples(wall_ms=[ms] * 8, cpu_ms=[ms] * 8) for ms in (speedup, 1.0))
+    monkeypatch.setattr(evaluation, "time_beside", lambda *given, **named: (usual, faster))
+    evaluator = PlanEvaluator(job)
+    evaluator.mixture(variant(), MIXED, REASONS)
+    (plain,) = evaluator.plans
+    found = evaluator.otherwise(plain, {"groups": "64"})
+    assert built == [plain.plan, plain.plan]
+    assert (found.step.meets, found.step.options, found.step.kept_high) == (kept, {"groups": "64"}, 2)
+    assert found.candidate.run.status is (RunStatus.OK if kept else RunStatus.DROPPED)
+    assert job.state.search == [plain.step, found.step]
+    if not kept:
+        assert found.step.misses == ("groups 64 is not clearly faster than without it: 1.01x",)
+    job.state = JobState()
+    again = PlanEvaluator(job)
+    again.mixture(variant(), MIXED, REASONS)
+    assert again.otherwise(again.plans[0], {"groups": "64"}).step.meets is kept
+    assert len(built) == 2
