@@ -50,15 +50,15 @@ class RunPanel(Panel):
         self._phase = ElidedLabel()
         self._phase.setProperty("weight", "strong")
         self._detail = ElidedLabel(role="dim")
-        for each in (self._phase, self._detail):  # long words must not take room from the panel beside this one
-            each.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        # Long words must take no room from the panel beside this one; where it is narrow, the details give way first.
+        self._phase.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self._elapsed = label("", "dim", wrap=False)
         self.progress = ProgressBar(tr("Progress"))
         self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
         self.trace_button = button(tr("Trace (F5)"), session.jobs.trace)
         self.run_button = button(tr("Run (F6)"), session.jobs.run)
-        shown = (self._phase, self._detail, self.progress, self._elapsed, None)
-        head = row(*shown, self.cancel_button, self.trace_button, self.run_button, margin=GAP, stretch=2)
+        shown = (self._phase, self._detail, self.progress, self._elapsed)
+        head = row(*shown, self.cancel_button, self.trace_button, self.run_button, margin=GAP, stretch=1)
         self.queue = RunQueue(session)
         self.preview = label("", "dim")
         self.preview.setContentsMargins(GAP, 0, GAP, GAP)
@@ -100,8 +100,6 @@ class RunPanel(Panel):
         if can_start:
             self.preview.setText(preview_words(self.session.preview()))
         self._phase.setText(self._headline(document))
-        # The name of a phase is short and shown whole; what failed may be long, and is elided.
-        self._phase.setMinimumWidth(self._phase.sizeHint().width() if is_working else 0)
         self._detail.setText(activity.detail if is_working else "")
         if is_working:
             self.progress.show_fraction(activity.fraction)
