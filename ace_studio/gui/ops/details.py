@@ -57,8 +57,9 @@ def details_of(document: Document) -> tuple[Group, ...]:
     facts = op_facts(document)
     if not rows:
         return ()
-    one = _of_op(graph, facts, rows[0], region=_region(document, facts, graph.op_id[rows[0]]))
-    made = [*(one if len(rows) == 1 else _of_ops(graph, facts, rows))]
+    region = _region(document, facts, graph.op_id[rows[0]])
+    found = _of_op(graph, facts, rows[0], region=region) if len(rows) == 1 else _of_ops(graph, facts, rows)
+    made = list(found)
     values = document.values
     if values is not None and document.selection.op_ids == (values.op_id,):
         of = tr(
@@ -73,7 +74,7 @@ def details_of(document: Document) -> tuple[Group, ...]:
                 (tr("Values: {name}", name=one.name) + (f", {of}" if one.name.startswith("result") else ""), lines)
             )
         made.append((tr("Notes on values"), [Detail("", note) for note in values.notes]))
-    return tuple(Group(title, found) for title, lines in made if (found := tuple(one for one in lines if one.value)))
+    return tuple(Group(title, kept) for title, lines in made if (kept := tuple(one for one in lines if one.value)))
 
 
 def tensor_lines(found: TensorValues) -> dict[str, str]:

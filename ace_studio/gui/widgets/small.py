@@ -146,7 +146,9 @@ def plain_text(name: str, text: str = "") -> QtWidgets.QPlainTextEdit:
 
 def text_field(name: str, hint: str) -> QtWidgets.QLineEdit:
     """A field for one line; ``name`` is for screen readers, ``hint`` shows while it is empty, and whole in a tip."""
-    made = QtWidgets.QLineEdit(placeholderText=hint, toolTip=hint)
+    made = QtWidgets.QLineEdit()
+    made.setPlaceholderText(hint)
+    made.setToolTip(hint)
     made.setAccessibleName(name)
     return made
 

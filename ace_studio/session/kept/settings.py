@@ -68,7 +68,7 @@ _ROWS = (
             default="English",
             choices=("English", *sorted(pack.stem for pack in (resource_folder() / "languages").glob("*.json")))),
     Setting(key="interpreter", group="Engine", label="Python of the engine",
-            help="Loads and runs your models. Empty: the window's own. Engine > Engine of this project: one for a folder.",
+            help="Loads and runs your models. Empty: the window's own. See Engine > Engine of this project too.",
             default="", is_path=True),
     Setting(key="cancel_grace_s", group="Engine", label="Grace period when cancelling",
             help="Seconds that a cancelled job has to stop before its process is ended.", default=3.0, low=0.0,
