@@ -11,6 +11,7 @@ import os
 import platform
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +19,6 @@ from pathlib import Path
 from steps import BuildError, run, say
 
 TOOLS = ("debootstrap", "Xvfb", "xdotool", "unshare")
-DISPLAY = ":77"
 USER, USER_ID, HOME = "ada", "1000", "home/ada"
 """The user of the system, who has no special rights, and the home folder relative to the root."""
 
@@ -131,27 +131,35 @@ class CleanRoot:
 
     def show_window(self, program: str, picture: Path) -> None:
         """Start the window twice on a virtual screen of this machine, and note how long until it is there."""
-        screen = subprocess.Popen(["Xvfb", DISPLAY, "-ac", "-screen", "0", "1600x1000x24"], stderr=subprocess.DEVNULL)
+        sockets = Path("/tmp/.X11-unix")
+        number = next(number for number in range(77, 1000) if not (sockets / f"X{number}").exists())
+        display = f":{number}"
+        screen = subprocess.Popen(["Xvfb", display, "-ac", "-screen", "0", "1600x1000x24"], stderr=subprocess.DEVNULL)
         window = None
+        printed = tempfile.NamedTemporaryFile()  # noqa: SIM115 - closed below
         try:
-            place = Path("/tmp/.X11-unix") / f"X{DISPLAY[1:]}"
-            while not place.exists():
+            while not (sockets / f"X{number}").exists():
                 time.sleep(0.05)
             for attempt in ("first", "second"):
                 started = time.monotonic()
-                words = self.command(program, user=USER, variables=(f"DISPLAY={DISPLAY}",))
-                window = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                find = ["env", f"DISPLAY={DISPLAY}", "timeout", "60", "xdotool", "search", "--sync", "--onlyvisible"]
-                run([*find, "--name", "ACE Studio"])
+                words = self.command(program, user=USER, variables=(f"DISPLAY={display}",))
+                window = subprocess.Popen(words, stdout=printed, stderr=subprocess.STDOUT)
+                find = ["env", f"DISPLAY={display}", "timeout", "60", "xdotool", "search", "--sync", "--onlyvisible"]
+                try:
+                    run([*find, "--name", "ACE Studio"])
+                except BuildError as error:
+                    said = Path(printed.name).read_text("utf-8", "replace")
+                    raise BuildError(f"no window was shown; it printed:\n{said[-2000:]}") from error
                 self.fact(f"the window is shown, {attempt} start", f"{time.monotonic() - started:.2f} s")
                 time.sleep(8)  # until the engine is ready
                 if shutil.which("xwd"):
-                    run(["xwd", "-display", DISPLAY, "-root", "-out", picture])
+                    run(["xwd", "-display", display, "-root", "-out", picture])
                 window.terminate()
                 window.wait(20)
         finally:
             if window is not None and window.poll() is None:
                 window.kill()
+            printed.close()
             screen.terminate()
             screen.wait(10)
 

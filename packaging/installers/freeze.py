@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from contents import DOCUMENT, LICENCES, NOT_SHIPPED, write_contents
 from icons import program_icon
-from steps import HERE, ROOT, make_environment, run, say, version
+from steps import HERE, ROOT, BuildError, make_environment, run, say, version
 
 NAME = "ace-studio"
+WINDOW_S = 15.0
+"""Seconds after which a window that is still there is taken for one that works."""
 
 
 def window_python(work: Path) -> Path:
@@ -65,5 +69,27 @@ def _is_forgotten(line: str) -> bool:
 
 
 def check_start(executable: Path) -> None:
-    """Start the command line of a frozen program, which must know its version."""
+    """Start a frozen program: its command line, and on Linux its window, on no screen.
+
+    Raises: BuildError if one of them ends with an error.
+    """
     run([executable, "--help"])
+    if sys.platform != "linux":
+        return
+    say("starting the window once")
+    with tempfile.TemporaryDirectory() as home:
+        places = {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "XDG_STATE_HOME": home}
+        window = subprocess.Popen(
+            [executable],
+            env=os.environ | places | {"QT_QPA_PLATFORM": "offscreen"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            printed, _ = window.communicate(timeout=WINDOW_S)
+        except subprocess.TimeoutExpired:
+            window.terminate()
+            window.communicate()
+        else:
+            raise BuildError(f"the window ended at once:\n{printed[-2000:]}")
