@@ -81,7 +81,8 @@ def check_start(executable: Path) -> None:
         places = {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "XDG_STATE_HOME": home}
         window = subprocess.Popen(
             [executable],
-            env=os.environ | places | {"QT_QPA_PLATFORM": "offscreen"},
+            # Without an engine, which would leave bytecode beside the sources.
+            env=os.environ | places | {"QT_QPA_PLATFORM": "offscreen", "ACE_STUDIO_PYTHON": "/nowhere/python"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
