@@ -114,6 +114,7 @@ class ChartsPanel(Panel):
         """Show the charts in a window of their own as large as the screen, until it is closed."""
         large = QDialog(self)
         large.setWindowTitle(str(self.list.currentItem().text()))
+        large.setProperty("help", self.property("help"))
         large.setLayout(column(self._pages))
         large.finished.connect(self._shrink)
         large.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -25,6 +25,7 @@ class CommandPalette(QFrame):
         super().__init__(parent)
         self.setAccessibleName(tr("Command palette"))
         self.setProperty("role", "palette")
+        self.setProperty("help", "keyboard")
         self._commands = commands
         self.field = text_field(tr("Command"), tr("What do you want to do?"))
         self.field.setClearButtonEnabled(True)

@@ -84,6 +84,7 @@ class Tour(QFrame):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self.setProperty("role", "card")
+        self.setProperty("help", "getting-started")
         self.setAccessibleName(tr("Tour"))
         self.setAutoFillBackground(True)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -57,7 +57,7 @@ def test_the_keyboard_page_promises_no_key_that_the_window_does_not_have(keyboar
 
 
 def test_every_panel_every_section_of_the_plan_and_every_dialog_names_a_page_that_exists(desk):
-    desk.traced()
+    desk.ran()
     panels = {row.id: desk.window.workbench.panel(row.id) for row in PANELS}
     named = {name: panel.property("help") for name, panel in panels.items()}
     named |= {name: section.property("help") for name, section in panels["plan"].sections.items()}
