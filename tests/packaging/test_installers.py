@@ -257,3 +257,21 @@ def test_records_of_frozen_packages_do_not_depend_on_the_folder_of_the_build(scr
     record.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     scripts("freeze").forget_places(tmp_path)
     assert record.read_text("utf-8") == "numpy/__init__.py,sha256=aa,1\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there it is started on no screen")
+def test_a_frozen_program_whose_window_ends_at_once_is_not_packed(scripts, tmp_path, monkeypatch):
+    freeze = scripts("freeze")
+    program = tmp_path / "ace-studio"
+
+    def window_does(words: str) -> None:
+        program.write_text(f'#!/bin/sh\n[ "$1" = --help ] && exit 0\n{words}\n')
+        program.chmod(0o755)
+
+    window_does('echo "$QT_QPA_PLATFORM $HOME $ACE_STUDIO_PYTHON"; exit 1')
+    with pytest.raises(scripts("steps").BuildError, match="the window ended at once:\noffscreen /") as caught:
+        freeze.check_start(program)
+    assert str(Path.home()) not in str(caught.value) and "/nowhere/python" in str(caught.value)
+    monkeypatch.setattr(freeze, "WINDOW_S", 0.5)
+    window_does("exec sleep 60")
+    freeze.check_start(program)
