@@ -175,7 +175,8 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
             ``compensate``, ``gptq``, ``awq``, ``learned-rounding``; each is kept only if it helps.
         improve_by_search: Whether a search for a goal tries these by itself before it keeps ops high.
         improve_max_seconds: The most time that ``learned-rounding`` takes to learn, per plan.
-        threads: Threads for every target and the baseline, or ``"all"``.
+        threads: Threads for every target and the baseline, ``"all"``, or ``"best"``: the number with which the
+            original is fastest.
         rounds: Interleaved measuring rounds.
         device: ``auto``, ``cpu`` or ``cuda``.
         profile: Whether ops are timed one by one.

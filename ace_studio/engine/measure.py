@@ -19,10 +19,14 @@ import numpy.typing as npt
 import torch
 
 from ace_studio.engine.progress import Reporter
+from ace_studio.records.goals import WORTHWHILE
 from ace_studio.records.results import Latency
 
 FloatArray = npt.NDArray[np.float64]
 
+BEST = "best"
+"""As ``threads`` of a recipe: the number with which the original is fastest."""
+BEST_ROUNDS = 5
 MIN_SAMPLE_MS = 1.0
 """A sample shorter than this repeats the call, so that the clock's own cost stays below a thousandth."""
 LEAD_BELOW_MS = 50.0
@@ -94,13 +98,38 @@ def timer_for(device: torch.device) -> Timer:
 
 
 def resolve_threads(threads: int | str) -> int:
-    """The number of threads on this machine for ``threads`` of a recipe."""
-    if threads != "all":
+    """The number of threads on this machine for ``threads`` of a recipe; for ``best`` the most that are tried."""
+    if threads not in ("all", BEST):
         return int(threads)
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Windows and macOS
         return os.cpu_count() or 1
+
+
+def best_threads(call: Callable[[], object], reporter: Reporter, *, timer: Timer = wall_clock_ms) -> int:
+    """The number of torch's threads with which a call is fastest; a larger one must be `WORTHWHILE` times as fast.
+
+    Every number up to 8 is tried, above that fewer, each in turn. Torch has the threads that it had before afterwards.
+    """
+    most = resolve_threads(BEST)
+    counts = sorted({one for one in (*range(1, 9), 12, 16, 24, 32, 48, 64, 96, 128) if one < most} | {most})
+    before, times = torch.get_num_threads(), {count: list[float]() for count in counts}
+    try:
+        for at in range(BEST_ROUNDS):
+            for count in counts:
+                reporter.advance(at / BEST_ROUNDS, f"{count} of up to {most} threads")
+                torch.set_num_threads(count)
+                usual_ms = max(timer(call, 1), 1e-4)  # the first call starts the threads
+                times[count].append(timer(call, max(1, round(MIN_SAMPLE_MS / usual_ms))))
+    finally:
+        torch.set_num_threads(before)
+    medians = {count: statistics.median(found) for count, found in times.items()}
+    best = counts[0]
+    for count in counts[1:]:
+        if WORTHWHILE * medians[count] <= medians[best]:
+            best = count
+    return best
 
 
 def warm_up(call: Callable[[], object], timer: Timer) -> float:

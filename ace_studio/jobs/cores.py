@@ -23,7 +23,7 @@ def workers_here(threads: Sequence[int | str], *, bytes_per_job: int = BYTES_PER
     """The cores of each worker of a local cluster: as many as the jobs' threads, each core once, as memory allows."""
     process = psutil.Process()
     cores = process.cpu_affinity() if hasattr(process, "cpu_affinity") else list(range(os.cpu_count() or 1))
-    each = len(cores) if "all" in threads else min(max((int(one) for one in threads), default=1), len(cores))
+    each = len(cores) if {"all", "best"} & set(threads) else min(max(map(int, threads), default=1), len(cores))
     count = max(1, min(len(cores) // each, psutil.virtual_memory().available // bytes_per_job))
     share = len(cores) // count
     return [cores[at * share : (at + 1) * share] for at in range(count)]

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 
 from ace_studio.engine import measure
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -115,6 +116,19 @@ def test_the_wall_clock_measures_milliseconds_per_call():
 def test_threads_all_means_the_processors_this_process_may_use():
     assert measure.resolve_threads(3) == 3
     assert measure.resolve_threads("all") >= 1
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "best"), [([8.0, 4.0, 3.0, 3.5], 3), ([8.0, 7.95, 7.9, 7.0], 4), ([1.0, 1.0, 2.0, 3.0], 1)]
+)
+def test_the_best_number_of_threads_is_the_fewest_that_no_other_clearly_beats(monkeypatch, times_ms, best):
+    monkeypatch.setattr(measure, "resolve_threads", lambda _: 4)
+    before = torch.get_num_threads()
+    found = measure.best_threads(
+        lambda: None, Reporter(), timer=lambda call, repeats: times_ms[torch.get_num_threads() - 1]
+    )
+    assert found == best
+    assert torch.get_num_threads() == before
 
 
 def test_of_two_candidates_a_round_and_its_mirror_make_one_ratio():

@@ -26,7 +26,7 @@ def memory(monkeypatch):
 def test_each_worker_has_cores_of_its_own_for_the_threads_of_its_jobs(memory):
     assert workers_here([1, 1]) == [[0], [1], [2], [3], [6]]
     assert workers_here([1, 2]) == [[0, 1], [2, 3]]
-    assert workers_here([1, "all"]) == [[0, 1, 2, 3, 6]]
+    assert workers_here([1, "all"]) == workers_here(["best"]) == [[0, 1, 2, 3, 6]]
     assert workers_here([64]) == [[0, 1, 2, 3, 6]]
 
 

@@ -168,7 +168,7 @@ WORTH_SHARING_MS = 1.0
 def use_more_threads(facts: Facts) -> Advice | None:
     """One thread was measured, the machine has more cores, and a call is long enough to split."""
     threads, latency = facts.recipe.measure.threads, facts.run.latency_ms
-    if threads == "all" or facts.cores <= threads or facts.objective is not Objective.LATENCY:
+    if isinstance(threads, str) or facts.cores <= threads or facts.objective is not Objective.LATENCY:
         return None
     if latency is None or latency.p50 < WORTH_SHARING_MS or facts.misses_accuracy or facts.misses_size:
         return None

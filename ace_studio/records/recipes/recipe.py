@@ -265,7 +265,8 @@ class DecodeChoice(msgspec.Struct, frozen=True, kw_only=True):
 class MeasureChoice(msgspec.Struct, frozen=True, kw_only=True):
     """How to measure. Every target and the baseline get the same threads and the same device."""
 
-    threads: int | Literal["all"] = 1
+    threads: int | Literal["all", "best"] = 1
+    """``best``: the number with which the original is fastest, found before anything is measured."""
     rounds: int = 30
     device: str = "auto"
     """``auto`` (CUDA when there is one), ``cpu`` or ``cuda``."""

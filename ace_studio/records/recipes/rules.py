@@ -154,7 +154,7 @@ _RULES: tuple[_Rule, ...] = (
     _range_rule("goal", "max_size_mb", is_good=lambda size: size > 0, wanted="above 0"),
     _range_rule("goal", "max_latency_ratio", is_good=lambda ratio: ratio > 0, wanted="above 0 (0.5 is half the time)"),
     _range_rule("measure", "rounds", is_good=lambda rounds: rounds >= 1, wanted="at least 1"),
-    _range_rule("measure", "threads", is_good=lambda threads: threads >= 1, wanted='at least 1, or "all"'),
+    _range_rule("measure", "threads", is_good=lambda threads: threads >= 1, wanted='at least 1, "all" or "best"'),
     _range_rule(
         "calibration", "percentile", is_good=lambda part: 50 < part <= 100, wanted="above 50 and at most 100 (99.99)"
     ),

@@ -109,6 +109,11 @@ class CompressionJob:
             shared: What the targets find ready.
         """
         calibration = CalibrationExamples(loaded.data, captured, recipe.calibration, reporter)
+        threads = measure.resolve_threads(recipe.measure.threads)
+        if recipe.measure.threads == measure.BEST:
+            reporter.phase(Phase.MEASURE, "with how many threads the original is fastest")
+            call = bound_call(captured.examples[0], loaded.original or captured.module)
+            threads = measure.best_threads(call, reporter, timer=measure.timer_for(captured.device))
         return cls(
             loaded=loaded,
             captured=captured,
@@ -116,7 +121,7 @@ class CompressionJob:
             recipe=recipe,
             output=output,
             reporter=reporter,
-            threads=measure.resolve_threads(recipe.measure.threads),
+            threads=threads,
             references=evaluate.eager_outputs(loaded.original or captured.module, captured.examples),
             calibration=calibration,
             improvements=Improvements(captured, recipe, calibration, reporter),

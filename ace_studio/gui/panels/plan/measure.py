@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
+from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
@@ -21,6 +22,32 @@ from ace_studio.session.session import Session
 _DEVICES = ((tr("CUDA if there is one, else CPU"), "auto"), ("CPU", "cpu"), ("CUDA", "cuda"))
 
 
+_WORDS = {-1: "best", 0: "all"}
+"""What the smallest values of the field for threads mean, as in a recipe."""
+
+
+class ThreadsBox(WholeBox):
+    """A number of threads, or one of `_WORDS`."""
+
+    def textFromValue(self, value: int) -> str:  # noqa: N802 - Qt's name
+        """The number, or the word."""
+        return _WORDS.get(value) or super().textFromValue(value)
+
+    def valueFromText(self, text: str) -> int:  # noqa: N802 - Qt's name
+        """The number, or that of the word."""
+        numbers = {word: value for value, word in _WORDS.items()}
+        return numbers[text.strip()] if text.strip() in numbers else super().valueFromText(text)
+
+    def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
+        """Words, and what may become one, are taken as well."""
+        typed = text.strip()
+        if typed in _WORDS.values():
+            return QValidator.State.Acceptable, text, place
+        if typed and any(word.startswith(typed) for word in _WORDS.values()):
+            return QValidator.State.Intermediate, text, place
+        return super().validate(text, place)
+
+
 class MeasureForm(QWidget):
     """Three lines, then the rows of the recipe's table."""
 
@@ -29,10 +56,9 @@ class MeasureForm(QWidget):
         self._session = session
         self.device = ComboBox(tr("Device"), _DEVICES, chosen=lambda: self._set(device=self.device.currentData()))
         self._device_note = label("", "dim")
-        self.threads = WholeBox(
-            0, 512, specialValueText="all", accessibleName=tr("Threads; 0 is all"), keyboardTracking=False
-        )
-        self.threads.valueChanged.connect(lambda value: self._set(threads=value or "all"))
+        self.threads = ThreadsBox(-1, 512, accessibleName=tr("Threads, all or best"), keyboardTracking=False)
+        self.threads.setToolTip(tr("best: the number with which the original is fastest"))
+        self.threads.valueChanged.connect(lambda value: self._set(threads=_WORDS.get(value, value)))
         self.rounds = WholeBox(3, 100_000, accessibleName=tr("Rounds"))
         self.rounds.setToolTip(tr("How often each target is called, in turn with the baseline"))
         self.rounds.setKeyboardTracking(False)
@@ -59,7 +85,7 @@ class MeasureForm(QWidget):
         measure = document.recipe.measure
         with quiet(self.device, self.threads, self.rounds):
             self.device.setCurrentIndex(max(0, self.device.findData(measure.device)))
-            self.threads.setValue(0 if measure.threads == "all" else int(measure.threads))
+            self.threads.setValue(self.threads.valueFromText(str(measure.threads)))
             self.rounds.setValue(measure.rounds)
         reason = _no_cuda(document.environment)
         grey_out(self.device, {"cuda": Offer(is_possible=not reason, why_not={"": reason})})

@@ -329,7 +329,9 @@ class ResultsPanel(Panel):
         if run is not None and run.artifact:
             path = self._exported_to if self._exported[0] is run else str(Path(document.output) / run.artifact)
             threads = document.ran_with.measure.threads if document.ran_with else 1
-            threads = threads if isinstance(threads, int) else os.cpu_count() or 1
+            if not isinstance(threads, int):
+                counted = document.result.environment.get("threads") if document.result else None
+                threads = counted if isinstance(counted, int) else os.cpu_count() or 1
             inputs = document.capture.inputs if document.capture else ()
             warnings = run_warnings(document, run)
             _copy(opening_code(run, path, warnings=warnings, threads=threads, inputs=inputs))
