@@ -19,9 +19,11 @@ from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.results import RunStatus
 
 SOON_BUILT_S = 5.0
-"""What took longer to compress gets no reference: fp32 of the same runtime takes about as long to build."""
+"""What took longer to compress gets no reference, because fp32 of the same runtime takes about as long to build..."""
 LONGEST_TIMING_S = 10.0
-"""Neither does a model for which the rounds of one more candidate would take longer."""
+"""Neither does a model for which the rounds of one more candidate would take longer..."""
+SHARE = 0.2
+"""... unless that is at most this part of what the job took so far: a compiler's build in a long run."""
 
 
 @contextmanager
@@ -43,12 +45,17 @@ def _without_float(job: CompressionJob) -> list[Candidate]:
     known = {one.run.target for one in job.state.alive if one.run.precision == Precision.FP32}
     if job.loaded.original is None:
         known.add(original_target(job.loaded.frontend))
+    most_s = max(SOON_BUILT_S, SHARE * _seconds_so_far(job))
     compressed = {
         one.run.target: one
         for one in job.state.alive
-        if one.run.build_seconds is not None and one.run.build_seconds <= SOON_BUILT_S
+        if one.run.build_seconds is not None and one.run.build_seconds <= most_s
     }
     return [one for name, one in compressed.items() if name not in known]
+
+
+def _seconds_so_far(job: CompressionJob) -> float:
+    return sum(job.reporter.seconds_by_phase().values())
 
 
 def _built(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | None:
@@ -76,4 +83,5 @@ def _built(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | No
         return None
     finally:
         job.reporter.tell(TargetAtWork(job=job.reporter.job))
-    return made.lowered if 2 * taken_s * job.recipe.measure.rounds <= LONGEST_TIMING_S else None
+    most_s = max(LONGEST_TIMING_S, SHARE * _seconds_so_far(job))
+    return made.lowered if 2 * taken_s * job.recipe.measure.rounds <= most_s else None

@@ -70,12 +70,21 @@ def test_where_fp32_is_a_run_or_the_build_took_long_nothing_is_built(job, monkey
     with float_references(job) as found:
         assert found == {}
     job.state.candidates = [built(job, Precision.INT8_WEIGHT, seconds=references.SOON_BUILT_S + 1)]
+    monkeypatch.setattr(references, "SHARE", 0.0)
     with float_references(job) as found:
         assert found == {}
 
 
+def test_a_long_build_is_repeated_in_fp32_where_the_job_was_far_longer(job, monkeypatch):
+    job.state.candidates = [built(job, Precision.INT8_WEIGHT, seconds=30.0)]
+    monkeypatch.setattr(Reporter, "seconds_by_phase", lambda _: {"lower": 100.0, "evaluate": 100.0})
+    with float_references(job) as found:
+        assert list(found) == ["eager"]
+
+
 def test_where_its_rounds_would_take_long_it_is_not_measured(job, monkeypatch):
     monkeypatch.setattr(references, "LONGEST_TIMING_S", 0.0)
+    monkeypatch.setattr(references, "SHARE", 0.0)
     with float_references(job) as found:
         assert found == {}
 
