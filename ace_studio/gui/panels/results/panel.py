@@ -141,9 +141,7 @@ class ResultsPanel(Panel):
         """What can be done with the table and its selected run; the context menu is the same."""
         menu = QMenu(self, toolTipsVisible=True)
         self.export_action = menu.addAction(tr("Export artifact…"), self.export)
-        self.folder_action = menu.addAction(
-            tr("Open folder"), lambda: self.open_outside(self.session.document.output)
-        )
+        self.folder_action = menu.addAction(tr("Open folder"), lambda: self.open_outside(self.session.document.output))
         self.code_action = menu.addAction(tr("Copy the code that opens it"), self._copy_code)
         self.code_action.setToolTip(tr("Python with every option that the artifact needs to compute as measured"))
         self.measure_menu = menu.addMenu(tr("Measure on"))
