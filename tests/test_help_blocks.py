@@ -66,7 +66,7 @@ def test_every_command_line_in_the_pages_has_a_command_and_options_that_exist(ro
         lines += [(page, shlex.split(line)) for line in inline]
     assert len(lines) > 40
     for where, (name, *rest) in filter(lambda one: one[1], lines):
-        if name in {"open", "setup", "test", "check", "installer", "engine", "devices"} or "." in name:
+        if name in {"open", "setup", "test", "check", "gpu-check", "installer", "engine", "devices"} or "." in name:
             continue  # the window, a script of the checkout, or a group
         options = {
             option for parameter in known[name].params for option in (*parameter.opts, *parameter.secondary_opts)

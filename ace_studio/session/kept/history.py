@@ -192,6 +192,11 @@ class History:
         try:
             with self._open() as database:  # takes in what waits
                 return _last_id(database) if is_waiting else _insert(database, row)
+        except UnicodeEncodeError as error:  # of a folder or a title; SQLite holds UTF-8 only
+            raise AceError.of(
+                ErrorCode.NOT_FOUND, "The run is not in the history", why=str(error),
+                remedy="Rename the model's file or its folder", where=str(self._path),
+            ) from error  # fmt: skip
         except AceError:
             if not is_waiting:
                 with suppress(OSError):

@@ -94,7 +94,8 @@ class StartedRuns:
     def note(self, run: StartedRun) -> Path | None:
         """Note that a run has started; returns the file, which `remove` takes. None if it cannot be written."""
         path = self._folder / f"{uuid4().hex}.json"
-        with suppress(OSError):  # without it the run is lost only if this process dies
+        # Without it the run is lost only if this process dies. JSON holds no path that is not UTF-8.
+        with suppress(OSError, UnicodeEncodeError):
             self._folder.mkdir(parents=True, exist_ok=True)
             write_atomically(path, msgspec.json.encode(run), sync=False)
             return path

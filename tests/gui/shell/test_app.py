@@ -14,6 +14,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.shell.main_window import MainWindow
+from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.shell.start import run_window
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
@@ -159,9 +160,10 @@ def test_the_layout_of_the_last_window_is_taken_up_by_the_next(desk, tmp_path):
     desk.do("toggle-side")
     desk.window.close()
     window = another_window(desk, UserFolders.inside(tmp_path / "user"))
+    assert not window.workbench._tabs[Area.SIDE].isVisibleTo(window.workbench)
     window.commands.open_path(str(example_recipe()))
-    desk.bot.waitUntil(lambda: window.workbench.panel("code").isVisible())
-    assert not window.workbench.panel("model").isVisible()
+    desk.bot.waitUntil(window.workbench.panel("code").isVisible)
+    desk.bot.waitUntil(window.workbench.panel("model").isVisible)  # it asks for trust, whatever was hidden
 
 
 WINDOW = """

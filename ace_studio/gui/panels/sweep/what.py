@@ -64,7 +64,7 @@ class ExclusionField(QWidget):
         super().__init__()
         self._session = session
         self._tip = tr("Jobs with all of these values are left out; a semicolon begins the next of them")
-        self.field = text_field(tr("Combinations to leave out"), "plan = fp32, threads = 2; target = eager")
+        self.field = text_field(tr("Combinations to leave out"), "plan = fp32, threads = 2")
         self.field.setToolTip(self._tip)
         self.field.editingFinished.connect(self._typed)
         title = label(tr("leave out"), wrap=False)

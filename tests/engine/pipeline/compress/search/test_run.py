@@ -185,7 +185,8 @@ def test_what_was_only_a_step_is_dropped_and_the_result_holds_all_of_it(searched
     sizes, fidelities = zip(*((one.predicted_bytes, one.predicted_db or 999.0) for one in result.front), strict=True)
     assert list(sizes) == sorted(sizes)
     assert list(fidelities) == sorted(fidelities)
-    assert all([choice.precision for choice in region.choices][-1] == "fp32" for region in result.regions)
+    # What stands beside int8 depends on the times of this machine: fp32, or bf16 where that is no slower.
+    assert all([choice.precision for choice in region.choices][-1] in {"fp32", "bf16"} for region in result.regions)
     assert len({op_id for region in result.regions for op_id in region.ops}) >= 6
     assert "int8-static" in {one.precision for one in result.sensitivity}
     assert all(
