@@ -25,9 +25,8 @@ def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destinati
     if the new name has another suffix. A name without one gets the artifact's.
     """
     source = run_artifact(runs, index, folder)
-    if source.is_file() and not destination.is_dir() and not destination.suffix:
-        destination = destination.with_name(destination.name + source.suffix)
-    elif source.is_file() and not destination.is_dir() and destination.suffix != source.suffix:
+    destination = export_place(source, destination)
+    if source.is_file() and destination.suffix != source.suffix:
         raise AceError.of(
             ErrorCode.USAGE,
             f"{destination.name} does not end in {source.suffix}",
@@ -35,6 +34,15 @@ def export_run(runs: Sequence[TargetRun], index: int, *, folder: Path, destinati
             remedy=f"Name it {destination.stem}{source.suffix}",
         )
     return copy_artifact(source, destination)
+
+
+def export_place(source: Path, destination: Path) -> Path:
+    """Where a copy of an artifact will lie: in a folder under its own name; a name without a suffix gets that of it."""
+    if destination.is_dir():
+        return destination / source.name
+    if source.is_file() and not destination.suffix:
+        return destination.with_name(destination.name + source.suffix)
+    return destination
 
 
 def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:

@@ -12,7 +12,7 @@ from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.paths import rebase_recipe, relative_to, require_file
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.sweep_file import checked_sweep
-from ace_studio.session.artifacts import export_run
+from ace_studio.session.artifacts import export_place, export_run, run_artifact
 from ace_studio.session.choices import change
 from ace_studio.session.document import DiskChange
 from ace_studio.session.findings import moved_to
@@ -192,10 +192,10 @@ class FileVerbs:
         """Copy a run's artifact to a file or folder, with its checksum beside it; returns the files written."""
         written: tuple[Path, ...] = ()
         with self._state.reporting():
-            place = Path(destination).expanduser().absolute()
             document = self._state.document
-            copied = export_run(document.runs, run_index, folder=Path(document.output), destination=place)
-            written = tuple(copied)
+            folder, chosen = Path(document.output), Path(destination).expanduser().absolute()
+            place = export_place(run_artifact(document.runs, run_index, folder), chosen)
+            written = tuple(export_run(document.runs, run_index, folder=folder, destination=chosen))
             self._state.change(exported_to=str(place))
         return written
 

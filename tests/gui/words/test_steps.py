@@ -70,7 +70,8 @@ def test_export_is_done_once_an_artifact_was_saved_and_open_again_after_another_
     (out / "a.onnx").write_bytes(b"model")
     opened.apply(JobFinished(job=engine.job, result=result(target_run("onnxruntime", "a.onnx")), output=str(out)))
     assert next_step(opened) == ["export"]
-    opened.files.export_artifact(0, tmp_path / "saved.onnx")
+    opened.files.export_artifact(0, tmp_path / "saved")
+    assert opened.document.exported_to == str(tmp_path / "saved.onnx") and (tmp_path / "saved.onnx").is_file()
     assert states(opened)["export"] is StepState.DONE and next_step(opened) == []
     assert steps_of(opened.document)[-1].why == "Saved as saved.onnx"
     opened.plan.set_default_precision(Precision.FP16)

@@ -306,6 +306,7 @@ class ResultsPanel(Panel):
         path, _ = QFileDialog.getSaveFileName(self, tr("Export the artifact"), suggestion)
         written = self.session.files.export_artifact(index, path) if path else ()
         if written:
+            path = self.session.document.exported_to  # with the suffix that was left out
             files = f"{plural(len(written), 'file')}, " if len(written) > 1 else ""
             needed = " ".join(
                 f"{told(one.what)}." for one in run_warnings(document, run) if one.code == "artifact-options"
