@@ -42,6 +42,7 @@ def describe_huggingface(path: Path) -> Description:
         entries=(*(entry_of(name, made) for name, made in known.items()), *step_entries(known)),
         tensors=tuple(tensor for file in files for tensor in _stored(file)),
         notes=tuple(notes),
+        loads_weights=bool(files),
         inputs=specs_of(config_rows(folder.facts, accepts)),
     )
 

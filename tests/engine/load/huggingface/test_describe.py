@@ -14,6 +14,7 @@ def test_what_is_in_the_folder_can_be_seen_without_building_it(bert):
     assert "BertForSequenceClassification" in report.notes[0]
     assert [entry.name for entry in report.entries] == ["BertForSequenceClassification"]
     assert inspect_file(bert / "config.json").path == str(bert)  # a file dialog cannot give a folder
+    assert report.loads_weights, "the window does not warn of random weights"
 
 
 def test_the_configuration_opens_its_folder(bert):
