@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,13 @@ def _changed_on_disk(desk) -> QWidget:
     dialog = ChangedOnDiskDialog(desk.session, desk.window.theme, desk.window, change=change, keep=bool, save_as=bool)
     dialog.show()
     return dialog
+
+
+def _compared(desk) -> None:
+    """A and B, run on a day of their own: the bar shows when."""
+    store = desk.session.history.store
+    store.add = partial(store.add, date=datetime(2026, 11, 3, 12, 0, tzinfo=UTC))
+    two_plans(desk)
 
 
 def _with_a_past(desk) -> None:
@@ -166,7 +174,7 @@ JOURNEYS: dict[Callable[..., object], dict[str, Callable[..., QWidget | None]]] 
     _with_advice: {"advice": _panel("advice")},
     _with_a_past: {"history": _panel("history")},
     _looking_back: {"past-run": _panel("results")},
-    two_plans: {"comparison": _panel("results")},
+    _compared: {"comparison": _panel("results")},
     lambda desk: desk.captured(*partial_capture(4)): {"breaks": _panel("breaks")},
 }
 """What brings the window of a desk somewhere, and the pictures that are made from there, one after the other.
