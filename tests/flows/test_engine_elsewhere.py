@@ -20,6 +20,7 @@ from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.hosts.source import engine_source
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.messages import (
+    AnyEvent,
     JobCancelled,
     JobFinished,
     LogLine,
@@ -147,14 +148,16 @@ def test_a_cut_connection_is_resumed_by_the_real_engine_and_its_jobs_can_be_canc
     waiting = ModelChoice(source="model.py", entry="make_when_the_gate_opens")
     client = EngineClient(is_lazy=True)
 
-    def ask(job: str) -> None:
+    def ask(job: str) -> list[AnyEvent]:
+        """Send a trace, wait until the model is being made, and return what came meanwhile."""
         client.send(
             TraceRequest(job=job, recipe=replace(found, model=waiting), folder=str(recipe.parent), trust_all=True)
         )
-        until = time.monotonic() + 120
+        until, came = time.monotonic() + 120, []
         while not begun.exists() and time.monotonic() < until:
-            client.next_event(0.05)
+            came.append(client.next_event(0.05))
         begun.unlink()
+        return [event for event in came if event is not None]
 
     try:
         ask("resumed")
@@ -166,8 +169,7 @@ def test_a_cut_connection_is_resumed_by_the_real_engine_and_its_jobs_can_be_canc
         assert isinstance(events[-1], JobFinished) and any("stands again" in getattr(one, "text", "") for one in events)
         assert [one.capture.ops > 0 for one in events if isinstance(one, ModelCaptured)] == [True]
 
-        ask("again")
-        again = follow(client, within_s=120)
+        again = [*ask("again"), *follow(client, within_s=120)]
         assert isinstance(again[-1], JobFinished)
         assert any(isinstance(one, Progress) and "from the cache" in one.detail for one in again)
         (tmp_path / "gate").unlink()

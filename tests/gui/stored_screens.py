@@ -125,6 +125,7 @@ def _looking_back(desk) -> None:
     """A run of the history, opened again."""
     _with_a_past(desk)
     panel = desk.panel("history")
+    desk.bot.waitUntil(lambda: panel.model.rowCount() == 2)  # they are read beside the window
     panel.table.selectRow(0)
     panel.look_button.click()
 

@@ -82,6 +82,7 @@ class HistoryPanel(Panel):
         self._empty.say(tr("No runs yet"), tr("Runs of the window and of the command line are listed here."))
         self.over_time: OverTime | None = None
         self.setFocusProxy(self.filter)
+        self._show_buttons()  # without a run none does anything, also before the list was read
 
     def update_from(self, document: Document) -> None:
         """Show the list; it is read when the panel is first seen."""
