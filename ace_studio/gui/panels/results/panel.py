@@ -112,6 +112,10 @@ class ResultsPanel(Panel):
         self.menu = self._build_menu()
         offer_menu(self.table, lambda _: self.menu)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
+        self._seeks_best = False
+        bar = self.table.verticalScrollBar()
+        bar.rangeChanged.connect(lambda *_: self._bring_best_into_sight())
+        bar.actionTriggered.connect(lambda _: self._scrolled())
         self.show_pages("chart", box(column(self.table, self._build_foot(), gap=0, stretch=0)))
         self._run_button = button(tr("Run (F6)"), session.jobs.run)
         self._empty.say(
@@ -217,14 +221,21 @@ class ResultsPanel(Panel):
                 else figure_columns(found.rows, self.colours)
             )
             self._make_room()
-            QTimer.singleShot(0, self, self._bring_best_into_sight)  # it has no height before it is first shown
+            self._seeks_best = True
+            QTimer.singleShot(0, self, self._bring_best_into_sight)
         self._show_selection(document)
         self._show_words(document)
 
     def _bring_best_into_sight(self) -> None:
+        """Scroll to the best row, again while the table gets its place, until the user scrolls or selects."""
+        if not self._seeks_best:
+            return
         best = next((at for at, each in enumerate(self.rows) if each.is_chosen), None)
         if best is not None and self.session.document.selection.run is None:
             self.table.scrollTo(self.model.index(self.model.view_row(best), 0))
+
+    def _scrolled(self) -> None:
+        self._seeks_best = False
 
     def _make_room(self) -> None:
         """Widen columns to their contents; none becomes narrower."""
