@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent
@@ -112,10 +114,11 @@ def no_widgets_of_earlier_tests():
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-@pytest.fixture
-def desk(qtbot, qapp, tmp_path):
+@contextmanager
+def open_desk(qtbot, qapp, folder: Path):
+    """A window with the user's files in ``folder``, ready to be used."""
     engine = ReplayEngine()
-    session = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
+    session = Session(engine, folders=UserFolders.inside(folder))
     engine.session = session
     theme = Theme(qapp, "dark")
     session.set_setting("theme", "dark")
@@ -130,6 +133,12 @@ def desk(qtbot, qapp, tmp_path):
     yield made
     window.close()
     theme.setParent(None)
+
+
+@pytest.fixture
+def desk(qtbot, qapp, tmp_path):
+    with open_desk(qtbot, qapp, tmp_path / "user") as made:
+        yield made
 
 
 @pytest.fixture

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ace_studio.gui.shell.main_window import MainWindow
-from ace_studio.gui.style.theme import Theme
-from ace_studio.session.kept.folders import UserFolders
-from ace_studio.session.session import Session
 from tests.gui.comparing import press, two_plans
-from tests.gui.conftest import Desk
-from tests.gui.replay import ReplayEngine
+from tests.gui.conftest import open_desk
 
 
 @pytest.fixture
@@ -19,20 +14,9 @@ def again(desk, qtbot, qapp, tmp_path):
     two_plans(desk)
     press(desk, "Back to the present")
     desk.window.close()
-    engine = ReplayEngine()
-    engine.session = session = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
-    theme = Theme(qapp, "dark")
-    window = MainWindow(session, theme)
-    qtbot.addWidget(window)
-    window.resize(1280, 800)
-    window.show()
-    qtbot.waitExposed(window)
-    engine.ready()
-    made = Desk(window, session, engine, qtbot)
-    made.open_example()
-    yield made
-    window.close()
-    theme.setParent(None)
+    with open_desk(qtbot, qapp, tmp_path / "user") as made:
+        made.open_example()
+        yield made
 
 
 def test_every_panel_shows_what_differs(again, desk):
