@@ -36,9 +36,9 @@ min_sqnr_db = 20.0
 """
 IDS = """\
 [[inputs.rows]]
-input_ids = { shape = [1, 64], dtype = "int64", values = "random", low = 0, high = 30000 }
+input_ids = { shape = [1, 64], dtype = "int64", values = "random 0..29999" }
 [[inputs.rows]]
-input_ids = { shape = [1, 128], dtype = "int64", values = "random", low = 0, high = 30000 }
+input_ids = { shape = [1, 128], dtype = "int64", values = "random 0..29999" }
 """
 PICTURES = """\
 [[inputs.rows]]
