@@ -16,8 +16,8 @@ def are_same(first: Sequence[object], second: Sequence[object]) -> bool:
     return len(first) == len(second) and all(map(is_, first, second))
 
 
-def kept_by_identity(function: Callable[Arguments, _Found]) -> Callable[Arguments, _Found]:
-    """Keep the last four results of a function; its arguments are positional and compared with ``is``."""
+def kept_by_identity(function: Callable[Arguments, _Found], *, count: int = 4) -> Callable[Arguments, _Found]:
+    """Keep the last ``count`` results of a function; its arguments are positional and compared with ``is``."""
     kept: list[tuple[tuple[Any, ...], _Found]] = []
 
     @wraps(function)
@@ -27,7 +27,7 @@ def kept_by_identity(function: Callable[Arguments, _Found]) -> Callable[Argument
                 return result
         result = function(*records, **named)
         kept.insert(0, (records, result))
-        del kept[4:]
+        del kept[count:]
         return result
 
     return find

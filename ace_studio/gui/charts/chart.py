@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -190,6 +190,10 @@ class ChartView(QWidget):
         super().__init__()
         self.session = session
         self.colours = colours
+
+    def make_parts(self) -> Iterator[None]:
+        """Make what `__init__` left out, a part until each ``yield``, as `Panel.make_parts`."""
+        yield from ()
 
     def missing(self, document: Document) -> str:
         """Why there is nothing to draw, in one sentence; empty if there is something, or something to do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -26,9 +26,17 @@ class Overview(ChartView):
     def __init__(self, session: Session, colours: Colours) -> None:
         super().__init__(session, colours)
         self.points: list[Point] = []
-        self.latency, self.trade_off, self.sizes = (
-            Chart(title) for title in (tr("Latency"), tr("Accuracy"), tr("Size"))
-        )
+        self.latency: Chart
+        self.trade_off: Chart
+        self.sizes: Chart
+
+    def make_parts(self) -> Iterator[None]:
+        """Make a plot at a time."""
+        self.latency = Chart(tr("Latency"))
+        yield
+        self.trade_off = Chart(tr("Accuracy"))
+        yield
+        self.sizes = Chart(tr("Size"))
         for chart in (self.latency, self.trade_off, self.sizes):
             chart.widget.scene().sigMouseClicked.connect(partial(self._clicked, chart))
         parts = split(self.latency, self.trade_off, self.sizes, sizes=(360, 300, 300), can_close=True)

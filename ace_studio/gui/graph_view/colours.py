@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import compress, pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.style.colours import INK_ON_DARK, INK_ON_LIGHT, LIGHT, Colours
@@ -86,19 +87,28 @@ class Colouring:
 
     @classmethod
     def from_numbers(
-        cls, label: str, numbers: Mapping[str, float], *, unit: str = "", colours: Sequence[str] = LIGHT.scale
+        cls,
+        label: str,
+        numbers: Mapping[str, float] | npt.NDArray[np.float64],
+        *,
+        unit: str = "",
+        colours: Sequence[str] = LIGHT.scale,
     ) -> Colouring:
-        """A colouring from op id -> number, in equal intervals from 0 to the largest."""
+        """A colouring from op id -> number, or a number per row, in equal intervals from 0 to the largest."""
         steps = len(colours)
-        top = max((value for value in numbers.values() if math.isfinite(value)), default=0.0) or 1.0
+        values = numbers if isinstance(numbers, np.ndarray) else np.array(list(numbers.values()), dtype=np.float64)
+        known = np.isfinite(values)
+        top = float(values[known].max(initial=0.0)) or 1.0
         limits = [top * step / steps for step in range(steps + 1)]
         names = tuple(f"{number(low, '.3g')} - {number(high, '.3g')} {unit}".rstrip() for low, high in pairwise(limits))
-        values = np.array(list(numbers.values()), dtype=np.float64)
-        known = np.isfinite(values)
         places = np.clip(np.where(known, values, 0.0) / top * steps, 0, steps - 1).astype(int)
-        value_of = dict(compress(zip(numbers, places.tolist(), strict=True), known.tolist()))
-        letters = tuple(str(step + 1) for step in range(steps))
-        return cls(label=label, categories=names, colours=tuple(colours), letters=letters, value_of=value_of)
+        made = partial(
+            cls, label=label, categories=names, colours=tuple(colours),
+            letters=tuple(str(step + 1) for step in range(steps)),
+        )  # fmt: skip
+        if isinstance(numbers, np.ndarray):
+            return made(by_row=np.where(known, places, -1).tolist())
+        return made(value_of=dict(compress(zip(numbers, places.tolist(), strict=True), known.tolist())))
 
 
 def _badges(categories: Sequence[str], known: Mapping[str, str]) -> tuple[str, ...]:

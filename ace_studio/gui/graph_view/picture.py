@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, repeat
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +120,7 @@ class Picture:
 
     def op_ids(self, mask: Mask) -> tuple[str, ...]:
         """Ids of the marked rows."""
-        return tuple(compress(self.table.op_id, mask.tolist()))
+        return tuple(map(self.table.op_id.__getitem__, np.flatnonzero(mask).tolist()))
 
     def rows_inside(self, node: int) -> npt.NDArray[np.int64]:
         """Rows in a block, or the row itself."""
@@ -130,12 +130,13 @@ class Picture:
 
     def share_of(self, mask: Mask, nodes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Fraction of the rows in each visible box or frame that are marked, 0..1."""
-        marked = np.zeros(self.tree.node_count)
-        np.add.at(marked, self.scene.stands_for[mask], 1.0)
+        rows = np.flatnonzero(mask)
+        drawn_as, count = self.scene.stands_for[rows], self.tree.node_count
+        marked = np.bincount(drawn_as, minlength=count)
         for level in range(self.tree.ancestors.shape[1] - 1):
-            block = self.tree.ancestors[mask, level]
-            inside = (block >= self.tree.root) & (self.scene.stands_for[mask] != block)
-            np.add.at(marked, block[inside], 1.0)
+            block = self.tree.ancestors[rows, level]
+            inside = (block >= self.tree.root) & (drawn_as != block)
+            marked += np.bincount(block[inside], minlength=count)
         return marked[nodes] / np.maximum(self.tree.rows_inside[nodes], 1)
 
     def dimmed(self, boxes: npt.NDArray[np.int64]) -> Mask:

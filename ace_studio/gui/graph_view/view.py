@@ -83,6 +83,8 @@ class GraphView(QWidget):
         self._connect()
         self.setFocusProxy(self.canvas)
         QWidget.setTabOrder(self.canvas, self.search_bar.field)
+        self._set_selection: tuple[Sequence[str], np.ndarray] = ((), np.zeros(0, dtype=np.int64))
+        """What `set_selection` was called with last, and its rows."""
         self.set_theme(colours)
         self.show_graph(None)
 
@@ -286,10 +288,20 @@ class GraphView(QWidget):
     def set_selection(self, op_ids: Sequence[str]) -> None:
         """Select these ops; no signal, nothing scrolls. Unknown ids are left out."""
         if self.picture is not None:
+            rows = np.array(self.picture.rows_of(op_ids), dtype=np.int64)
             self.picture.selected[:] = False
-            self.picture.selected[self.picture.rows_of(op_ids)] = True
+            self.picture.selected[rows] = True
+            self._set_selection = op_ids, rows
             self.canvas.describe()
             self.canvas.update()
+
+    def has_selected(self, op_ids: tuple[str, ...]) -> bool:
+        """Whether these ops are selected, and no others."""
+        set_ids, rows = self._set_selection
+        if self.picture is None or op_ids is not set_ids:  # writing the names of 50,000 ops takes longer than a look
+            return self.selected_ops == op_ids
+        selected = self.picture.selected
+        return np.count_nonzero(selected) == len(rows) == len(op_ids) and bool(selected[rows].all())
 
     def _tell_selection(self) -> None:
         self.selection_changed.emit(self.selected_ops)

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
 from ace_studio.gui.graph_view import Colouring
 from ace_studio.gui.graph_view.colours import family_colouring
 from ace_studio.gui.ops.facts import OpFacts, texts_by_row
@@ -50,8 +53,10 @@ def _by_label(title: str, texts: Sequence[str], colours: Colours) -> Colouring |
     return Colouring.from_texts(title, texts, colours=chosen or colours.families, letters=LETTERS)
 
 
-def _by_number(title: str, numbers: dict[str, float], unit: str, colours: Colours) -> Colouring | None:
-    if not any(numbers.values()):
+def _by_number(
+    title: str, numbers: dict[str, float] | npt.NDArray[np.float64], unit: str, colours: Colours
+) -> Colouring | None:
+    if not (numbers.any() if isinstance(numbers, np.ndarray) else any(numbers.values())):
         return None
     return Colouring.from_numbers(title, numbers, unit=unit, colours=colours.scale)
 
@@ -79,14 +84,12 @@ def _latency(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring |
 
 def _flops(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     del facts
-    numbers = {op_id: flops / 1e6 for op_id, flops in zip(table.op_id, table.flops, strict=True)}
-    return _by_number("FLOPs", numbers, "M", colours)
+    return _by_number("FLOPs", np.array(table.flops, dtype=np.float64) / 1e6, "M", colours)
 
 
 def _weights(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     del facts
-    numbers = {op_id: count / 1e3 for op_id, count in zip(table.op_id, table.weight_bytes, strict=True)}
-    return _by_number(tr("weights"), numbers, "kB", colours)
+    return _by_number(tr("weights"), np.array(table.weight_bytes, dtype=np.float64) / 1e3, "kB", colours)
 
 
 _DB_LIMITS = (10.0, 20.0, 30.0, 40.0, 60.0)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ace_studio.gui.ops.fates import OpFate, fates_of, reports_by_op
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.table_model import Computed
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.families import family_of_graph
@@ -127,7 +128,14 @@ def _planned(graph: GraphTable, plan: Plan) -> tuple[RowTexts, RowTexts]:
     index = plan_index(graph)
     deciding = index.deciding(plan)
     precisions = [*(str(rule.precision) for rule in plan.rules), str(plan.default)]
-    reasons = [*(tr("rule {match}", match=rule.match) for rule in plan.rules), tr("default of the plan")]
+
+    rules, default = plan.rules, tr("default of the plan")
+
+    def reason(at: int) -> str:
+        return tr("rule {match}", match=rules[at].match) if 0 <= at < len(rules) else default
+
+    # Only those that are seen are written: 20,000 sentences would take longer than a gesture may.
+    reasons = Computed(len(rules) + 1, reason)
     return RowTexts(index, precisions, deciding), RowTexts(index, reasons, deciding)
 
 
@@ -175,6 +183,8 @@ def prepare_result(result: Result) -> None:
     """Find what is kept of the runs of a result before a panel asks for it; may be called in another thread."""
     if result.chosen is not None and result.chosen < len(result.runs):
         reports_by_op(result.runs[result.chosen])
+    for run in result.runs:
+        _ = run.op_precisions
     _sensitivity(result.sensitivity)
 
 

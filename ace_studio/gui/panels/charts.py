@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtWidgets import QDialog, QFileDialog, QListWidget, QListWidgetItem, QStackedWidget
 
 from ace_studio.gui.charts.chart import ChartView
@@ -63,8 +63,12 @@ class ChartsPanel(Panel):
 
     def make_parts(self) -> Iterator[None]:
         """Make the chart that is chosen."""
-        self._view()
+        view, parts = self._make(self.chart_id)
         yield
+        for _ in parts:
+            yield
+        self.views[self.chart_id] = view
+        self._pages.addWidget(view)
 
     @property
     def chart_id(self) -> str:
@@ -101,6 +105,10 @@ class ChartsPanel(Panel):
             self._empty.say(tr("Nothing to draw yet"), why)
             self._pages.setCurrentWidget(self._empty)
             return
+        if self._pages.currentWidget() is not view:
+            # Plots find their sizes while they are drawn: painting each step would cost as much as all the rest.
+            view.setUpdatesEnabled(False)
+            QTimer.singleShot(0, view, lambda: view.setUpdatesEnabled(True))
         self._pages.setCurrentWidget(view)
         view.update_from(document)
 
@@ -140,10 +148,17 @@ class ChartsPanel(Panel):
     def _view(self) -> ChartView:
         chart_id = self.chart_id
         if chart_id not in self.views:
-            chart = next(one for one in CHARTS if one.id == chart_id)
-            view = self.views[chart_id] = chart.build(self.session, self.colours)
+            view, parts = self._make(chart_id)
+            for _ in parts:
+                pass
+            self.views[chart_id] = view
             self._pages.addWidget(view)
         return self.views[chart_id]
+
+    def _make(self, chart_id: str) -> tuple[ChartView, Iterator[None]]:
+        """A chart, and what makes its parts."""
+        view = next(one for one in CHARTS if one.id == chart_id).build(self.session, self.colours)
+        return view, view.make_parts()
 
     def _choose(self) -> None:
         self.session.settings.remember("chart", self.chart_id)

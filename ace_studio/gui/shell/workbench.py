@@ -133,7 +133,8 @@ class Workbench(QWidget):
             else:
                 slot.refresh(document, parts)
         self._model = model
-        self._refresh_next()
+        if self._waiting:
+            self._next_turn.start()
         for tabs in self._tabs.values():
             tabs.update_counts(document)
         for window in self._windows.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -164,10 +164,8 @@ class PlanIndex:
     def counts(self, plan: Plan) -> tuple[tuple[int, int], ...]:
         """Of each rule: how many ops it matches, and how many of them it decides."""
         deciding, matched = self._decided(plan.rules)
-        decided = [0] * (len(matched) + 1)  # the last place, -1, is that of the default
-        for at in deciding:
-            decided[at] += 1
-        return tuple(zip(matched, decided[:-1], strict=True))
+        decided = Counter(deciding)
+        return tuple(zip(matched, map(decided.__getitem__, range(len(matched))), strict=True))
 
 
 def ancestors(path: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 import msgspec
 
+from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.errors import Problem
 from ace_studio.records.results.findings import Warning
 
@@ -158,7 +159,21 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 _WITHIN_OTHERS = frozenset({"fused", "folded"})
 _NOT_REPORTED = frozenset({"unknown", ""})
-_ACTUAL = attrgetter("actual")
+
+
+def _count(ops: tuple[OpReport, ...]) -> tuple[Counter[str], Counter[str]]:
+    """How many ops have each precision, and how many are planned at each.
+
+    Counted without a loop of Python, and once: the window asks this of every run, and a run may have 50,000 ops.
+    """
+    found, planned = Counter(map(attrgetter("actual"), ops)), Counter(map(attrgetter("planned"), ops))
+    if not _NOT_REPORTED.isdisjoint(found):
+        found = Counter(op.planned if op.actual in _NOT_REPORTED else op.actual for op in ops)
+    return Counter({name: count for name, count in found.items() if name not in _WITHIN_OTHERS}), planned
+
+
+_counted = kept_by_identity(_count, count=64)
+"""Kept for every run of a usual result."""
 
 
 class RunStatus(StrEnum):
@@ -245,11 +260,12 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def op_precisions(self) -> Counter[str]:
         """How many ops have each precision: as read back, or as planned where the runtime does not report it."""
-        # Counted without a loop of Python: the window asks this of every run, and a run may have 50,000 ops.
-        found = Counter(map(_ACTUAL, self.ops))
-        if not _NOT_REPORTED.isdisjoint(found):
-            found = Counter(op.planned if op.actual in _NOT_REPORTED else op.actual for op in self.ops)
-        return Counter({name: count for name, count in found.items() if name not in _WITHIN_OTHERS})
+        return _counted(self.ops)[0]
+
+    @property
+    def planned_precisions(self) -> Counter[str]:
+        """How many ops are planned at each precision."""
+        return _counted(self.ops)[1]
 
     @property
     def built_precision(self) -> str:

@@ -136,7 +136,7 @@ class GraphPanel(Panel):
         self.edge_bar.update_from(document, is_new_graph=is_new)
         if self.compare is not None and self.compare_button.isChecked():
             self.compare.update_from(document)
-        if self.view.selected_ops != document.selection.op_ids:
+        if not self.view.has_selected(document.selection.op_ids):
             self.view.set_selection(document.selection.op_ids)
             if len(document.selection.op_ids) == 1 and not self.view.hasFocus():
                 self.view.reveal(document.selection.op_ids[0])

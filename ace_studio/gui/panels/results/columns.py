@@ -91,8 +91,8 @@ def _compared_rows(document: Document) -> list[ResultRow]:
 
 def plan_words(run: TargetRun, step: SearchStep | None) -> str:
     """The plan in the words that tell it from the other plans: ``int8-static, 3 ops at fp32, smoothquant``."""
-    kept = {run.precision, run.built_precision}
-    planned = Counter(op.planned for op in run.ops if op.planned and op.planned not in kept)
+    kept = {"", run.precision, run.built_precision}
+    planned = Counter({name: count for name, count in run.planned_precisions.items() if name not in kept})
     parts = [
         run.built_words,
         *(
