@@ -29,3 +29,12 @@ def test_the_oldest_of_five_results_is_forgotten():
     for one in (*records, records[0]):
         seen(one)
     assert calls == [*records, records[0]]
+
+
+def test_a_function_may_keep_more_results():
+    calls = []
+    seen = kept_by_identity(calls.append, count=6)
+    records = [[at] for at in range(6)]
+    for one in (*records, *records):
+        seen(one)
+    assert calls == records

@@ -172,7 +172,7 @@ def _count(ops: tuple[OpReport, ...]) -> tuple[Counter[str], Counter[str]]:
     return Counter({name: count for name, count in found.items() if name not in _WITHIN_OTHERS}), planned
 
 
-_counted = kept_by_identity(_count, count=64)
+_counted = kept_by_identity(_count, count=16)
 """Kept for every run of a usual result."""
 
 

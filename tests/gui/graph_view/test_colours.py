@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ace_studio.gui.graph_view import Colouring
@@ -15,6 +16,9 @@ def test_numbers_become_steps_from_little_to_much():
     colouring = Colouring.from_numbers("latency", {"a": 0.0, "b": 5.0, "c": 10.0, "d": float("nan")}, unit="ms")
     assert colouring.value_of == {"a": 0, "b": 3, "c": 5}
     assert colouring.categories[0].endswith("ms")
+    rows = Colouring.from_numbers("latency", np.array([0.0, 5.0, 10.0, np.nan]), unit="ms")
+    assert rows.by_row == [0, 3, 5, -1]
+    assert rows.categories == colouring.categories
 
 
 @pytest.mark.parametrize("letters", [("A",), ("A", ""), ("", ""), ("A", "A")])

@@ -50,6 +50,18 @@ def test_a_selection_from_outside_is_silent_and_unknown_ids_are_left_out(view, q
     assert view.selected_ops == ("act_1",)
 
 
+def test_a_selection_is_known_by_its_ops_whoever_made_it(view):
+    chosen = ("act_1",)
+    view.set_selection(chosen)
+    assert view.has_selected(chosen)
+    assert view.has_selected(("act_1",))
+    click(view, row(view, "stem_linear"))
+    assert not view.has_selected(chosen)
+    assert view.has_selected(("stem_linear",))
+    view.set_selection(unknown := ("act_1", "no_such_op"))
+    assert not view.has_selected(unknown)
+
+
 def test_the_graph_tells_assistive_technology_what_it_shows(view):
     assert view.canvas.accessibleName() == "Graph of Net"
     assert "17 ops" in view.canvas.accessibleDescription()
