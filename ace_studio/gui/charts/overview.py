@@ -37,6 +37,7 @@ class Overview(ChartView):
         self.trade_off = Chart(tr("Accuracy"))
         yield
         self.sizes = Chart(tr("Size"))
+        yield
         for chart in (self.latency, self.trade_off, self.sizes):
             chart.widget.scene().sigMouseClicked.connect(partial(self._clicked, chart))
         parts = split(self.latency, self.trade_off, self.sizes, sizes=(360, 300, 300), can_close=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtWidgets import QDialog, QFileDialog, QListWidget, QListWidgetItem, QStackedWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QGraphicsView, QListWidget, QListWidgetItem, QStackedWidget
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.kinds import CHARTS
@@ -106,9 +106,7 @@ class ChartsPanel(Panel):
             self._pages.setCurrentWidget(self._empty)
             return
         if self._pages.currentWidget() is not view:
-            # Plots find their sizes while they are drawn: painting each step would cost as much as all the rest.
-            view.setUpdatesEnabled(False)
-            QTimer.singleShot(0, view, lambda: view.setUpdatesEnabled(True))
+            _paint_in_turns(view)
         self._pages.setCurrentWidget(view)
         view.update_from(document)
 
@@ -163,3 +161,20 @@ class ChartsPanel(Panel):
     def _choose(self) -> None:
         self.session.settings.remember("chart", self.chart_id)
         self.update_from(self.session.document)
+
+
+def _paint_in_turns(view: ChartView) -> None:
+    """Paint each plot of a view in another turn of the event loop: several at once would stop the window."""
+    plots = view.findChildren(QGraphicsView)
+    for plot in plots:
+        plot.setUpdatesEnabled(False)
+
+    def paint_next() -> None:
+        plot = plots.pop(0)
+        plot.setUpdatesEnabled(True)
+        plot.viewport().repaint()
+        if plots:
+            QTimer.singleShot(0, view, paint_next)
+
+    if plots:
+        QTimer.singleShot(0, view, paint_next)
