@@ -26,6 +26,7 @@ from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.started import StartedRun, remove
+from ace_studio.session.run_preview import seconds_of_others
 
 
 def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) -> tuple[Recipe, Path]:
@@ -97,6 +98,10 @@ def run_recipe(
     history = History.open_default()
     if (usual := history.usual_seconds(folder, recipe.model.source)) is not None:
         console.say(f"Runs of this model took {seconds_words(usual)} so far")
+    else:
+        known = history.seconds_of_others(folder, recipe.model.source)
+        if (others := seconds_of_others(known, _bytes_of(recipe, folder))) is not None:
+            console.say(f"Runs of other models took {' to '.join(dict.fromkeys(map(seconds_words, others)))} here")
     title = f"{folder.name}/{recipe.model.source}"
     run = StartedRun.of(recipe, title=title, folder=str(folder.absolute()), output=request.output)
     note = history.started.note(run)
@@ -185,3 +190,11 @@ def recipe_of(result: Result) -> tuple[Recipe, Path]:
             remedy="Name the recipe itself; with advise: --recipe RECIPE.",
         )
     return parse_recipe(result.recipe, name="the recipe of the run"), Path(result.folder)
+
+
+def _bytes_of(recipe: Recipe, folder: Path) -> int | None:
+    """Of the files with the model's weights; None if only its code is known."""
+    path = folder / (recipe.model.weights or recipe.model.source)
+    if path.suffix == ".py" or not path.exists():
+        return None
+    return sum(one.stat().st_size for one in (path.rglob("*") if path.is_dir() else (path,)) if one.is_file())

@@ -26,7 +26,7 @@ from ace_studio.session.kept.graphs import KeptGraphs
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.settings import Settings, Value
 from ace_studio.session.kept.trust import TrustStore, hash_in
-from ace_studio.session.run_preview import BUILDS, RunPreview, run_preview
+from ace_studio.session.run_preview import BUILDS, BYTES, RunPreview, run_preview, weight_bytes
 from ace_studio.session.state import Listener, SessionState
 from ace_studio.session.verbs.choices import ChoiceVerbs
 from ace_studio.session.verbs.comparing import ComparisonVerbs
@@ -128,7 +128,8 @@ class Session:
 
     def preview(self) -> RunPreview:
         """What a run of the present choices will do and cost."""
-        return run_preview(self.document, self._steps.usual(self.document, JobKind.RUN))
+        usual = self._steps.usual(self.document, JobKind.RUN)
+        return run_preview(self.document, usual, self._steps.of_others(self.document, JobKind.RUN))
 
     def report(self, problem: Problem) -> None:
         """Show a problem of the window itself."""
@@ -299,7 +300,8 @@ class StepTimes:
             result = document.result
             tried = sum(step.run is None for step in result.search) if result else 0
             builds = len(document.runs) + tried
-            spent = {phase.name: round(seconds, 2) for phase, seconds in self._spent.items()} | {BUILDS: builds}
+            spent = {phase.name: round(seconds, 2) for phase, seconds in self._spent.items()}
+            spent |= {BUILDS: builds, BYTES: weight_bytes(document) or 0}
             with suppress(AceError):  # the next forecast is not worth a message
                 self._settings.remember_newest(_KEY, _name(document, document.activity.verb), spent)
         steps = self._steps() if self._job else ()
@@ -310,6 +312,12 @@ class StepTimes:
         """Seconds of each phase of the last job of this kind with this model, by its name; and its builds."""
         found = self._settings.recall_all(_KEY).get(_name(document, verb))
         return found if isinstance(found, dict) else {}
+
+    def of_others(self, document: Document, verb: JobKind) -> list[Mapping[str, float]]:
+        """The same of the last job of this kind with each other model."""
+        own, kept = _name(document, verb), self._settings.recall_all(_KEY)
+        return [found for name, found in kept.items()
+                if name != own and name.startswith(f"{verb} ") and isinstance(found, dict)]  # fmt: skip
 
     def _close(self) -> None:
         now_s = self._clock()

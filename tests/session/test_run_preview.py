@@ -6,7 +6,7 @@ from ace_studio.records.messages import EnvironmentReport, Phase, TargetReport
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, Recipe, TargetsChoice
 from ace_studio.session.document import Document
-from ace_studio.session.run_preview import BUILDS, run_preview
+from ace_studio.session.run_preview import BUILDS, BYTES, run_preview, seconds_of_others
 
 TARGETS = (
     TargetReport(name="a", label="A", available=True),
@@ -41,3 +41,17 @@ def test_a_search_is_expected_to_build_as_often_as_the_last_time():
     found = run_preview(searching, USUAL | {BUILDS: 7})
     assert (found.is_searched, found.builds, found.seconds) == (True, 7, 14.0)
     assert run_preview(searching, {}).builds is None
+
+
+def test_runs_of_other_models_say_what_the_first_run_of_a_model_may_take():
+    others = [USUAL, {Phase.LOWER.name: 3.0, BYTES: 100}, {BUILDS: 2}]
+    assert run_preview(document(), {}, others).others_s == (3.0, 14.0)
+    assert run_preview(document(), {}).others_s is None
+
+
+def test_models_of_about_this_size_count_where_there_are_some():
+    known = [(5.0, 100), (90.0, 4000), (70.0, 1100), (8.0, None)]
+    assert seconds_of_others(known, 1000) == (70.0, 90.0)
+    assert seconds_of_others(known, 10**9) == (5.0, 90.0)
+    assert seconds_of_others(known, None) == (5.0, 90.0)
+    assert seconds_of_others([(0.0, 1000)], 1000) is None

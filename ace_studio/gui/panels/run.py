@@ -306,20 +306,19 @@ def preview_words(preview: RunPreview) -> str:
     where = names if preview.targets else tr("the targets there are")
     what = tr("Run searches for plans that meet the goal") if preview.is_searched else tr("Run builds 1 plan")
     count = f": {'about ' if preview.is_searched else ''}{plural(preview.builds, 'build')}" if preview.builds else ""
-    if preview.seconds is None:
-        return tr(
-            "{what} for {where}{count}. No earlier run of this model says how long it takes.",
-            what=what,
-            where=where,
-            count=count,
-        )
-    return tr(
-        "{what} for {where}{count}. About {time}, by the last run of this model.",
-        what=what,
-        where=where,
-        count=count,
-        time=seconds_text(preview.seconds),
-    )
+    begin = tr("{what} for {where}{count}.", what=what, where=where, count=count)
+    return f"{begin} {_forecast(preview)}"
+
+
+def _forecast(preview: RunPreview) -> str:
+    if preview.seconds is not None:
+        return tr("About {time}, by the last run of this model.", time=seconds_text(preview.seconds))
+    if preview.others_s is None:
+        return tr("No earlier run says how long it takes.")
+    shortest, longest = map(seconds_text, preview.others_s)
+    if shortest == longest:
+        return tr("About {time}, by a run of another model.", time=longest)
+    return tr("Runs of other models took {shortest} to {longest}.", shortest=shortest, longest=longest)
 
 
 def _words(run: QueuedRun) -> str:

@@ -267,6 +267,18 @@ class History:
             return median(found) if (found := self.seconds_of(folder.absolute(), source)) else None
         return None
 
+    def seconds_of_others(self, folder: Path, source: str) -> tuple[tuple[float, int | None], ...]:
+        """Seconds and bytes of the last runs of other models that came to a result; none as in `usual_seconds`."""
+        with suppress(AceError, UnicodeEncodeError), self._open() as database:
+            rows = database.execute(
+                "SELECT json_extract(text, '$.seconds'), json_extract(text, '$.baseline.size_bytes') FROM ("
+                "SELECT CAST(result_json AS TEXT) AS text FROM run WHERE status IN ('ok', 'goal-not-met') "
+                "AND NOT (folder = ? AND title IN (?, ?)) ORDER BY id DESC LIMIT 30)",
+                (str(folder.absolute()), Path(source).name, f"{folder.name}/{source}"),
+            ).fetchall()
+            return tuple((float(seconds), size) for seconds, size in rows if seconds)
+        return ()
+
     def usual_memory(self, folder: Path, source: str) -> int | None:
         """The most that an artifact of the last runs of a model took, bytes; None as in `usual_seconds`."""
         with suppress(AceError, UnicodeEncodeError), self._open() as database:

@@ -8,7 +8,7 @@ from ace_studio.gui.panels.run import preview_words
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.records.messages import JobCancelled, LogLine, Phase, Progress, RunRequest
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.session.document import EngineState
+from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.run_preview import RunPreview
 from tests.gui.gestures import LEFT
 
@@ -113,7 +113,7 @@ def test_runs_wait_in_a_list_are_moved_and_taken_out_by_clicks(desk):
 
 def test_a_run_says_what_it_will_do_and_cost(desk):
     panel = desk.traced().panel("run")
-    assert "No earlier run of this model" in panel.preview.text()
+    assert "No earlier run says how long it takes" in panel.preview.text()
     desk.do("run")
     panel = desk.panel("run")
     assert panel.preview.isVisible()
@@ -121,3 +121,12 @@ def test_a_run_says_what_it_will_do_and_cost(desk):
     assert preview_words(found) == (
         "Run builds 1 plan for 2 targets (a, b): 2 builds. About 1:50, by the last run of this model."
     )
+    for others, words in (((9.0, 110.0), "Runs of other models took 9.0 s to 1:50."),
+                          ((9.0, 9.0), "About 9.0 s, by a run of another model.")):  # fmt: skip
+        found = RunPreview(targets=(), is_searched=False, builds=None, seconds=None, others_s=others)
+        assert preview_words(found).endswith(words)
+
+
+def test_a_first_run_is_expected_to_take_what_another_model_took(desk):
+    desk.session.settings.remember_newest("step-seconds", f"{JobKind.RUN} folder/other.py", {Phase.LOWER.name: 9.0})
+    assert "About 9.0 s, by a run of another model." in desk.traced().panel("run").preview.text()

@@ -77,6 +77,8 @@ def test_the_forecast_is_the_median_of_the_last_runs_of_a_model(tmp_path: Path) 
         history.remember(one, Recipe(model=ModelChoice(source="m.py")), tmp_path, output=tmp_path)
     assert history.usual_seconds(tmp_path, "m.py") == 12.0
     assert history.usual_seconds(tmp_path, "other.py") is None
+    assert history.seconds_of_others(tmp_path, "m.py") == ()
+    assert [seconds for seconds, _ in history.seconds_of_others(tmp_path, "other.py")] == [50.0, 12.0, 10.0]
     (tmp_path / "h.sqlite").write_text("this is no database, but it is long enough to be looked at" * 10)
     assert history.usual_seconds(tmp_path, "m.py") is None
 
