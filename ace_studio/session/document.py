@@ -7,7 +7,7 @@ that it was found with, so that everybody can see when choices have moved on.
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.places import is_shipped
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.recipe import RECIPE_SUFFIX, CaptureChoice, Recipe
 from ace_studio.records.results import Baseline, CaptureAttempt, CaptureReport, Result, TargetRun, Warning
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import TensorSpec
@@ -310,6 +310,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     def saving_folder(self) -> str:
         """The folder to propose for what is saved: the model's, or the user's if the model is the shipped example."""
         return str(Path.home()) if is_shipped(self.folder) else self.folder
+
+    @property
+    def proposed_name(self) -> str:
+        """The file name to propose for a recipe that has none; installers make ``*.ace.toml`` known to desktops."""
+        return f"{PurePath(self.title).stem or 'recipe'}{RECIPE_SUFFIX}"
 
     @property
     def read_only(self) -> Problem | None:

@@ -38,8 +38,9 @@ TYPES = (
 )
 """MIME type, name, patterns, and the type that it is a kind of, whose programs are offered too.
 
-A recipe with another name is a plain ``.toml`` (application/toml), which is opened as well. None has first bytes that
-tell it from other files: a recipe begins with a comment or a key, ONNX and safetensors with a length.
+The window proposes ``*.ace.toml`` for a recipe. One with another name is a plain ``.toml`` (application/toml), for
+which the program is among those of Open with. None has first bytes that tell it from other files: a recipe begins with
+a comment or a key, ONNX and safetensors with a length.
 """
 
 

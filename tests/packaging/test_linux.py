@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.records.recipes.recipe import RECIPE_SUFFIX
+
 MIME = "{http://www.freedesktop.org/standards/shared-mime-info}"
 
 
@@ -67,7 +69,7 @@ def test_the_desktop_tells_recipes_and_models_from_other_files(share, tmp_path):
     subprocess.run(["update-mime-database", data / "mime"], check=True, capture_output=True)
     expected = {
         "recipe.toml": "application/x-ace-studio-recipe",
-        "mine.ace.toml": "application/x-ace-studio-recipe",
+        f"mine{RECIPE_SUFFIX}": "application/x-ace-studio-recipe",
         "other.toml": "application/toml",
         "net.onnx": "application/x-onnx",
         "net.safetensors": "application/x-safetensors",

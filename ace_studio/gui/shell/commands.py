@@ -15,6 +15,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.places import example_recipe, is_shipped
+from ace_studio.records.recipes.recipe import RECIPE_SUFFIX
 from ace_studio.session.document import DiskChange, EngineState
 from ace_studio.session.session import Session
 
@@ -146,15 +147,13 @@ class Commands(QObject):
     def save_as(self) -> bool:
         """Ask for a name and save the recipe there."""
         document = self.session.document
-        name = f"{Path(document.title).stem or 'recipe'}.toml"
-        if not document.recipe_path or is_shipped(document.recipe_path):
-            name = str(Path(document.saving_folder) / name)
-        else:
-            name = document.recipe_path
+        name = document.recipe_path
+        if not name or is_shipped(name):
+            name = str(Path(document.saving_folder) / document.proposed_name)
         path, _ = QFileDialog.getSaveFileName(self._window, tr("Save the recipe"), name, tr("Recipes (*.toml)"))
         if not path:
             return False
-        return self.session.files.save_recipe(path if path.endswith(".toml") else f"{path}.toml")
+        return self.session.files.save_recipe(path if path.endswith(".toml") else f"{path}{RECIPE_SUFFIX}")
 
     def save_graph(self) -> None:
         """Ask for a name, and save the graph as it is shown there."""

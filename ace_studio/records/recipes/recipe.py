@@ -15,6 +15,8 @@ from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.tensors import DimChoice, TensorSpec
 
 RECIPE_FORMAT = 1
+RECIPE_SUFFIX = ".ace.toml"
+"""What a proposed file name ends with: other programs write ``.toml`` too. Every ``.toml`` is opened."""
 ALL_CAPTURE_METHODS = ("export", "export-strict", "dynamo", "fx", "partial")
 
 

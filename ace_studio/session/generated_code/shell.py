@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from ace_studio.session.document import Document
 
@@ -12,7 +12,7 @@ DEFAULT_OUTPUT = "ace-output"
 
 def command_line(document: Document, *, output: str = DEFAULT_OUTPUT) -> str:
     """The shell lines that run the current choices; a comment says so if they have to be saved first."""
-    name = document.recipe_path or str(Path(document.folder) / f"{PurePath(document.title).stem or 'model'}.toml")
+    name = document.recipe_path or str(Path(document.folder) / document.proposed_name)
     words = ["ace-studio", "run", name, "--out", output]
     if document.file is None or document.file.trust == "code":
         words.append("--trust")

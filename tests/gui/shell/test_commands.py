@@ -63,6 +63,23 @@ def test_the_recipe_is_saved_where_it_is_asked_for_and_opens_again(desk, tmp_pat
     assert desk.document.recipe.plan.default is Precision.BF16
 
 
+def test_a_name_for_a_recipe_is_one_that_desktops_know(desk, tmp_path, monkeypatch):
+    proposed = []
+
+    def ask(_parent, _title, name, _kinds):
+        proposed.append(Path(name).name)
+        return str(tmp_path / "mine"), ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", ask)
+    (tmp_path / "net.py").write_text("")
+    desk.window.commands.open_path(str(tmp_path / "net.py"))
+    desk.settle()
+    desk.do("save-as")
+    assert (tmp_path / "mine.ace.toml").exists()
+    desk.do("save-as")
+    assert proposed == ["net.ace.toml", "mine.ace.toml"]
+
+
 def test_the_graph_is_saved_as_a_picture(desk, tmp_path, monkeypatch):
     assert not desk.window.actions_.by_id["save-graph"].isEnabled()
     desk.captured(*partial_capture(3))

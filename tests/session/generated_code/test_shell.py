@@ -16,4 +16,4 @@ def test_the_command_runs_the_saved_file_and_asks_to_save_first() -> None:
     assert command_line(saved) == line
     assert shlex.split(line)[2] == "/my models/r.toml"
     unsaved = command_line(Document(recipe=recipe, folder="/m")).splitlines()
-    assert unsaved[0].startswith("# Save") and unsaved[1] == "ace-studio run /m/m.toml --out ace-output --trust"
+    assert unsaved[0].startswith("# Save") and unsaved[1] == "ace-studio run /m/m.ace.toml --out ace-output --trust"
