@@ -23,12 +23,13 @@ from ace_studio.cli.app import (
 )
 from ace_studio.cli.console import Console
 from ace_studio.cli.engine_command import show_packs
-from ace_studio.cli.follow import follow
+from ace_studio.cli.follow import follow, kept_runner, python_of_folder
 from ace_studio.cli.repeating import repeat_run
 from ace_studio.cli.running import read_result, recipe_for, run_recipe, with_capture
 from ace_studio.cli.show import show_capture, show_environment, show_file
 from ace_studio.cli.show_result import show_result
 from ace_studio.jobs.engine_packs import find_packs
+from ace_studio.jobs.launch import default_interpreter
 from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.places import example_recipe
@@ -62,15 +63,28 @@ def describe_environment(
     """Say what this machine has: versions, devices, targets, and why some are missing."""
     console = Console(as_json=as_json)
     engine = EngineChoice(host=host, python=python) if host else EngineChoice()
-    request = messages.DoctorRequest(job="doctor", engine=engine)
-    answer = follow(request, console, python="" if host else python)
+    looked_at = "" if host or kept_runner.get() is not None else _told_python(python, console)
+    answer = follow(messages.DoctorRequest(job="doctor", engine=engine), console, python=looked_at)
     found = answer.find(messages.EnvironmentFound)
-    if not as_json and not host:
-        show_packs(console)
     if answer.problems or found is None:
         return report_failure(answer.problems, console)
     names = () if host else tuple(one.name for one in find_packs())
     return console.answer(msgspec.structs.replace(found.report, engine_packs=names), show_environment)
+
+
+def _told_python(python: str, console: Console) -> str:
+    """The Python that ``doctor`` looks at; says which and why before it is started, since it may be unfit."""
+    ways = (
+        (python, ", which --python names"),
+        (python_of_folder(Path.cwd()), ", which was chosen for this folder in the window"),
+        (default_interpreter(), ""),
+    )
+    chosen, why = next((way, words) for way, words in ways if way)
+    if console.as_json:
+        console.say(f"The engine runs in {chosen}{why}")
+    else:
+        show_packs(console, chosen, why)
+    return chosen
 
 
 @app.command(name="trace")

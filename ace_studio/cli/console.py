@@ -54,6 +54,10 @@ class Console:
         """Print a line of the answer."""
         self._out.print(visible(text))
 
+    def print_whole(self, text: str) -> None:
+        """Print a line of the answer that people copy: it is never broken into several."""
+        self._out.print(visible(text), soft_wrap=True)
+
     def print_table(
         self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, bold_row: int | None = None
     ) -> None:

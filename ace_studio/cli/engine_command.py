@@ -27,7 +27,7 @@ def list_packs(as_json: JsonFlag = False) -> int:
     if as_json:
         console.print_json({"format": 1, "python": default_interpreter(), "packs": msgspec.to_builtins(find_packs())})
     else:
-        show_packs(console)
+        show_packs(console, default_interpreter())
     return ExitCode.DONE
 
 
@@ -82,10 +82,10 @@ def remove_pack(name: str, as_json: JsonFlag = False) -> int:
     return ExitCode.DONE
 
 
-def show_packs(console: Console) -> None:
-    """Show the Python of the engine and the packs."""
-    packs, python = find_packs(), default_interpreter()
-    console.print(f"The engine runs in {python}")
+def show_packs(console: Console, python: str, why: str = "") -> None:
+    """Show the Python of the engine, with the words that say why it is that one, and the packs."""
+    packs = find_packs()
+    console.print(f"The engine runs in {python}{why}")
     console.print_table(
         ("engine pack", "size", "state"),
         [

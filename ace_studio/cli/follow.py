@@ -118,15 +118,19 @@ def _interpreter(request: messages.AnyRequest, python: str, console: Console) ->
     if not chosen:
         return ""
     found = check_python(chosen)
-    console.say(f"The engine runs in {found}")
+    if not python:
+        console.say(f"The engine runs in {found}, which was chosen for the folder of this model in the window")
     return found
 
 
 def chosen_python(code: Path | None) -> str:
     """What the user chose for the folder of a model in the window; empty if nothing."""
-    if code is None:
-        return ""
-    return Settings(UserFolders.of_user().settings).project_interpreter(str(code.parent))
+    return "" if code is None else python_of_folder(code.parent)
+
+
+def python_of_folder(folder: Path) -> str:
+    """What the user chose for a folder, or the nearest one above it, in the window; empty if nothing."""
+    return Settings(UserFolders.of_user().settings).project_interpreter(str(folder))
 
 
 def _take(event: messages.AnyEvent, answer: JobAnswer, console: Console) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -47,8 +48,12 @@ def show_environment(report: EnvironmentReport, console: Console) -> None:
     targets = []
     for target in report.targets:
         able = ", ".join(word for word, problem in target.precisions.items() if not problem) if target.available else ""
-        targets.append((target.name, _yes_or(target.available, target.reason), able, target.install))
-    console.print_table(("target", "available", "precisions", "install"), targets)
+        targets.append((target.name, _yes_or(target.available, target.reason), able))
+    console.print_table(("target", "available", "precisions"), targets)
+    for target in report.targets:
+        if target.install:
+            line = target.install.replace("pip install", f"{shlex.quote(report.executable)} -m pip install")
+            console.print_whole(f"what {target.name} lacks: {line}")
     console.print(f"containment: {report.containment}")
     for note in report.notes:
         console.print(f"note: {note}")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ace_studio.jobs.last_words import HEADLINE
 from ace_studio.jobs.rescue import user_line
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.hosts import NEEDED
 from ace_studio.records.system_faults import system_problem
 
 MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([\w.]+)'")
@@ -112,13 +113,15 @@ def _start_failure(death: Death) -> Problem:
     missing = [match[1] for line in death.tail if (match := MISSING_MODULE.search(line))]
     if missing:
         package = missing[-1].partition(".")[0]
+        # One line for all that an engine needs: the next start would miss the next one. What is there stays as it is.
+        wanted = " ".join(f"'{text}'" for text in NEEDED.values()) if package in NEEDED else package
         return _problem(
             death,
             code=ErrorCode.NOT_INSTALLED,
             what=f"The Python of the engine has no {package}",
             why=f"{death.interpreter} cannot import {missing[-1]}",
-            remedy=f"Install it there: {death.interpreter} -m pip install {package}; or choose another interpreter, "
-            "or install an engine pack: ace-studio engine install FILE",
+            remedy=f"Install what an engine needs there: {death.interpreter} -m pip install {wanted}; or choose "
+            "another interpreter, or install an engine pack: ace-studio engine install FILE",
         )
     is_old = any(line.startswith("ACE Studio needs Python") for line in death.tail)
     last = next((line for line in reversed(death.tail) if line.strip()), "It printed nothing")

@@ -40,7 +40,7 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
     packages: tuple[str, ...] = ()
     """Packages besides torch that it needs; the first is the runtime itself, whose version is shown."""
     install: str = ""
-    """Command line that installs them."""
+    """Command line that installs them all, in the versions that the project supports."""
     opener: str = ""
     """Entry of `OPENERS` in ``run_pieces.py`` that opens a saved subgraph; empty: the entry with this target's name."""
     opening_code: str = ""
@@ -71,6 +71,7 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
         return next((speedup for known, speedup in speedups.items() if str(known) == precision), None)
 
 
+_ONNX_PACKAGES = "'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'onnxruntime>=1.23,<2'"
 _ONNX = """\
 import onnxruntime
 
@@ -143,7 +144,7 @@ _ROWS = (
         implementation="ace_studio.engine.targets.onnxruntime.target:OnnxRuntimeTarget",
         opening_code=_ONNX,
         packages=("onnxruntime", "onnx", "onnxscript"),
-        install="pip install onnx onnxscript onnxruntime",
+        install=f"pip install {_ONNX_PACKAGES}",
         frontends=("torch", "onnx"),
         rounding=RoundingStyle.PAIRS,
         times_source="ONNX Runtime's own profiler; median of several calls",
@@ -156,7 +157,7 @@ _ROWS = (
         implementation="ace_studio.engine.targets.openvino.target:OpenVinoTarget",
         opening_code=_OPENVINO,
         packages=("openvino", "nncf", "onnx", "onnxscript"),
-        install="pip install onnx onnxscript openvino nncf",
+        install="pip install 'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'openvino>=2025.3,<2027' 'nncf>=3.0,<4'",
         frontends=("torch", "onnx"),
         times_source="OpenVINO's performance counters; mean of several calls",
         has_one_float=True,
@@ -186,7 +187,7 @@ _ROWS = (
         label="TensorRT",
         implementation="ace_studio.engine.targets.tensorrt.target:TensorRtTarget",
         packages=("tensorrt", "onnx", "onnxscript", "onnxruntime"),
-        install="pip install 'tensorrt>=10,<11' onnx onnxscript onnxruntime",
+        install=f"pip install 'tensorrt>=10,<11' {_ONNX_PACKAGES}",
         rounding=RoundingStyle.PAIRS,
     ),
 )

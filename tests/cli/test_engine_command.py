@@ -9,7 +9,10 @@ import pytest
 
 from ace_studio.cli import run_command
 from ace_studio.jobs.engine_packs import Pack
+from ace_studio.records.hosts import NEEDED
 from ace_studio.records.messages import EnvironmentFound, EnvironmentReport, JobFinished
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.settings import Settings
 from tests.jobs.packs import make_pack, pack_named
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
@@ -47,9 +50,30 @@ def test_doctor_says_which_python_runs_the_engine_and_which_packs_there_are(tmp_
     answer_with(EnvironmentFound(job="doctor", report=report), JobFinished(job="doctor"))
     assert run_command(["doctor"]) == 0
     shown = capsys.readouterr().out
-    assert f"The engine runs in {sys.executable}" in shown and pack_named() in shown
+    assert f"The engine runs in {sys.executable}\n" in shown and pack_named() in shown
     assert run_command(["doctor", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["engine_packs"] == [pack_named()]
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["engine_packs"] == [pack_named()]
+    assert printed.err == f"The engine runs in {sys.executable}\n"
+
+
+def test_doctor_looks_at_the_python_of_the_folder_and_at_a_named_one_before_it(
+    tmp_path, capsys, answer_with, monkeypatch
+):
+    (tmp_path / "project" / "sub").mkdir(parents=True)
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    Settings(UserFolders.of_user().settings).choose_interpreter(str(tmp_path / "project"), str(bare))
+    monkeypatch.chdir(tmp_path / "project" / "sub")
+    assert run_command(["doctor"]) == 6
+    said = capsys.readouterr()
+    assert f"The engine runs in {bare}, which was chosen for this folder in the window" in said.out
+    assert all(f"'{text}'" in said.err for text in NEEDED.values())
+    report = EnvironmentReport(python="3", executable="/p", platform="x", cpu="c", cores=1, memory_bytes=1, versions={})
+    answer_with(EnvironmentFound(job="doctor", report=report), JobFinished(job="doctor"))
+    assert run_command(["doctor", "--python", sys.executable]) == 0
+    assert f"The engine runs in {sys.executable}, which --python names" in capsys.readouterr().out
 
 
 def test_a_pack_is_made_from_the_network_and_its_progress_is_told(tmp_path, capsys, monkeypatch):

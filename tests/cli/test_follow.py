@@ -100,11 +100,12 @@ def test_the_python_of_an_option_or_of_the_folder_is_checked_and_runs_the_engine
     console = Console(as_json=True)
     trace = TraceRequest(job="t", recipe=Recipe(model=ModelChoice(source="sub/net.py")), folder=str(tmp_path))
     follow(REQUEST, console, python="/a/python")
-    assert started == ["checked /a/python"] and capsys.readouterr().err == "The engine runs in checked /a/python\n"
+    assert started == ["checked /a/python"] and not capsys.readouterr().err
     follow(trace, console)
     assert started == ["checked /a/python"]
     Settings(UserFolders.of_user().settings).choose_interpreter(str(tmp_path), "/project/python")
     follow(trace, console)
+    assert "The engine runs in checked /project/python, which was chosen for the folder" in capsys.readouterr().err
     follow(trace, console, python="/a/python")
     assert started[1:] == ["checked /project/python", "checked /a/python"]
     follow(REQUEST, console)

@@ -3,8 +3,9 @@
 import pytest
 
 from ace_studio.cli.console import Console
-from ace_studio.cli.show import captured_words, megabytes, show_capture
+from ace_studio.cli.show import captured_words, megabytes, show_capture, show_environment
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import EnvironmentReport, TargetReport
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
@@ -30,6 +31,19 @@ def test_a_capture_lists_what_each_capture_method_gave_and_the_verdict_on_every_
     out = capsys.readouterr().out
     for words in ("Captured 3 ops with fx", "it branches", "dynamic s0 in [1, \u221e]", "1, 3", "static 8"):
         assert words in out
+
+
+def test_what_a_target_lacks_is_one_unbroken_line_for_the_python_that_was_looked_at(capsys):
+    packages = " ".join(f"'package-number-{number}>=1,<2'" for number in range(20))
+    lacking = TargetReport(name="far", label="Far", available=False, reason="gone", install=f"pip install {packages}")
+    there = TargetReport(name="near", label="Near", available=True)
+    report = EnvironmentReport(
+        python="3", executable="/a b/python", platform="x", cpu="c", cores=1, memory_bytes=1, versions={},
+        targets=(lacking, there),
+    )  # fmt: skip
+    show_environment(report, Console(as_json=False))
+    out = capsys.readouterr().out
+    assert f"what far lacks: '/a b/python' -m pip install {packages}\n" in out and "what near lacks" not in out
 
 
 @pytest.mark.parametrize(("size", "words"), [(None, ""), (1_234_567, "1.235 MB"), (0, "0.000 MB")])

@@ -10,6 +10,7 @@ import pytest
 
 from ace_studio.jobs.autopsy import Death, cannot_start, cause_of_death
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.hosts import NEEDED
 
 
 def cause(exit_code: int, *tail: str, was_ready: bool = True, was_oom_kill: bool = False) -> Problem:
@@ -64,7 +65,9 @@ def test_an_exit_code_of_0_without_an_answer_is_a_failure() -> None:
 def test_a_package_that_is_missing_at_the_start_is_named_with_the_line_that_installs_it() -> None:
     problem = cause(1, "Traceback", "ModuleNotFoundError: No module named 'msgspec.json'", was_ready=False)
     assert problem.code is ErrorCode.NOT_INSTALLED
-    assert "/my/python -m pip install msgspec" in problem.remedy
+    assert all(f"'{text}'" in problem.remedy for text in NEEDED.values())  # or the next start would miss the next one
+    problem = cause(1, "ModuleNotFoundError: No module named 'my_handlers'", was_ready=False)
+    assert "/my/python -m pip install my_handlers;" in problem.remedy
 
 
 @pytest.mark.parametrize(("tail", "why"), [(("a", "the last one", " "), "the last one"), ((), "It printed nothing")])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -24,6 +26,16 @@ def _only_for_this_test(monkeypatch):
 
 def test_every_row_is_found_by_its_own_name():
     assert all(row.name == name and row.label and ":" in row.implementation for name, row in TARGET_ROWS.items())
+
+
+def test_every_line_that_installs_has_all_packages_in_the_versions_of_the_project(root):
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"].values()
+    known = {requirement for extra in extras for requirement in extra}
+    for row in TARGET_ROWS.values():
+        _, _, *asked = shlex.split(row.install) if row.install.startswith("pip install ") else ["", ""]
+        assert {one for one in asked if not one.startswith("tensorrt")} <= known, row.name
+        if row.name not in {"executorch", "litert"}:  # one package there brings the others
+            assert {one.partition(">")[0] for one in asked} == set(row.packages), row.name
 
 
 def test_a_registered_row_is_the_last_one_and_may_be_registered_again():

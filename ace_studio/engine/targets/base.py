@@ -31,7 +31,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a target works here; if not, why, and the line that would install it."""
+    """Whether a target works here; if not, why. And the line that installs what it, or some of its precisions, lack."""
 
     ok: bool
     reason: str = ""
@@ -141,11 +141,15 @@ class Target(ABC):
     def available(self) -> Availability:
         """Whether it can be used here: at least, whether the packages of its row are installed."""
         packages = self.row.packages
-        missing = [package for package in packages if importlib.util.find_spec(package) is None]
-        if missing:
-            return Availability(ok=False, reason=f"not installed: {', '.join(missing)}", install=self.row.install)
+        if missing := self.missing():
+            return Availability(ok=False, reason=missing, install=self.row.install)
         version = importlib.metadata.version(packages[0]) if packages else str(torch.__version__)
         return Availability(ok=True, version=version)
+
+    def missing(self) -> str:
+        """All packages of its row that are not installed, in a sentence; empty if there are none."""
+        missing = [package for package in self.row.packages if importlib.util.find_spec(package) is None]
+        return f"not installed: {', '.join(missing)}" if missing else ""
 
     @abstractmethod
     def precision_problem(self, precision: Precision) -> str:

@@ -125,7 +125,7 @@ def _report(host: str, python: str, found: dict[str, Any], seconds: float) -> Ho
     install = f"{called} -m pip install {' '.join(map(_quoted, missing))}" if missing else ""
     targets = {
         row.name: f"{called} -m {row.install}"
-        if row.install.startswith("pip ") and any(name not in packages for name in row.packages)
+        if row.install.startswith("pip ") and any(name.replace("_", "-") not in packages for name in row.packages)
         else ""
         for row in TARGET_ROWS.values()
         if row.packages
@@ -142,7 +142,7 @@ def _fields(report: HostReport) -> dict[str, Any]:
 
 def _problems(report: HostReport, refusal: str) -> list[Problem]:
     found, place = [], report.host or "this machine"
-    install = f"Give in a terminal: {report.install}"
+    install = f"Give in a terminal: {report.install}; or install an engine pack: ace-studio engine install FILE"
     if report.host:
         install = (
             f"ace-studio engine host install {report.host} makes an environment there (in the window: Install); "

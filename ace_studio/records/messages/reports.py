@@ -100,7 +100,7 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why it is not available."""
     install: str = ""
-    """The command that installs it."""
+    """The command that installs what it, or some of its precisions, lack."""
     version: str = ""
     precisions: dict[str, str] = {}
     """Precision -> empty if it is supported, else why not."""

@@ -14,6 +14,7 @@ from ace_studio.jobs.hosts.probe import MARK, NAMES
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.hosts import NEEDED
+from ace_studio.records.targets import TARGET_ROWS
 from tests.jobs.hosts.ssh_host import HOST, make_key, needs_ssh
 
 pytestmark = needs_ssh
@@ -56,7 +57,7 @@ def test_what_is_missing_comes_with_the_line_that_installs_it(host, tmp_path):
     report = check_host(HOST, fake_python(tmp_path, said))
     assert set(report.missing) == set(NEEDED.values()) - {NEEDED["numpy"]}
     assert report.install.startswith("'/opt/a b/python' -m pip install 'msgspec>=0.19,<1' ")
-    assert report.targets["openvino"] == "'/opt/a b/python' -m pip install onnx onnxscript openvino nncf"
+    assert report.targets["openvino"] == f"'/opt/a b/python' -m {TARGET_ROWS['openvino'].install}"
     assert report.problems[0].code is ErrorCode.NOT_INSTALLED and report.install in report.problems[0].remedy
 
 

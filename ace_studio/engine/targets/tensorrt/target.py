@@ -60,7 +60,8 @@ class TensorRtTarget(Target):
     def available(self) -> Availability:
         """Whether there is a GPU, and the packages."""
         if problem := cuda_problem():
-            return Availability(ok=False, reason=problem, install=self.row.install)
+            reason = "; ".join(filter(None, (problem, self.missing())))
+            return Availability(ok=False, reason=reason, install=self.row.install)
         return super().available()
 
     def device_problem(self, device: torch.device) -> str:

@@ -39,10 +39,15 @@ class InductorTarget(Target):
     """Compiles on this machine; the first build of a model takes tens of seconds."""
 
     def available(self) -> Availability:
-        """Whether there is a C++ compiler."""
+        """Whether there is a C++ compiler. Without torchao it is available, but not at int8."""
         problem = compiler_problem()
-        install = self.row.install if problem else ""
-        return Availability(ok=not problem, reason=problem, install=install, version=str(torch.__version__))
+        lines = (self.row.install if problem else "", "" if is_torchao_installed() else INSTALL_LINE)
+        return Availability(
+            ok=not problem,
+            reason=problem,
+            install=" && ".join(filter(None, lines)),
+            version=str(torch.__version__),
+        )
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not."""

@@ -38,7 +38,8 @@ class TorchaoCudaTarget(Target):
     def available(self) -> Availability:
         """Whether there is a GPU, and torchao."""
         if problem := cuda_problem():
-            return Availability(ok=False, reason=problem, install=f"a CUDA build of torch, and {self.row.install}")
+            reason = "; ".join(filter(None, (problem, self.missing())))
+            return Availability(ok=False, reason=reason, install=f"a CUDA build of torch, and {self.row.install}")
         return super().available()
 
     def device_problem(self, device: torch.device) -> str:

@@ -100,6 +100,12 @@ def test_without_a_gpu_it_says_so_before_anything_else():
     assert "tensorrt" in found.install
 
 
+def test_without_a_gpu_the_packages_that_are_missing_are_named_too(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in ("tensorrt", "onnxscript") else name)
+    assert TARGET.available().reason.endswith("; not installed: tensorrt, onnxscript")
+
+
 def test_on_a_gpu_the_packages_that_are_missing_are_named(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "tensorrt" else name)

@@ -10,6 +10,7 @@ from torch import nn
 
 import ace_studio
 from ace_studio.engine.quantize.flat_graph import OP_ID
+from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.targets.torch.inductor import with_times
 from ace_studio.engine.torch_private.inductor import CompiledNode
@@ -59,6 +60,17 @@ CALLS = [
 def timed() -> dict[str, OpActual]:
     found = with_times(ACTUALS, CALLS, loops=LOOPS, nodes=NODES, graph_module=exported())
     return {one.op_id: one for one in found}
+
+
+def test_all_that_is_missing_is_installed_by_one_line(monkeypatch):
+    module = importlib.import_module("ace_studio.engine.targets.torch.inductor")
+    monkeypatch.setattr(module, "is_torchao_installed", lambda: False)
+    monkeypatch.setattr(module, "compiler_problem", lambda: "")
+    found = TARGETS["inductor"].available()
+    assert found.ok and found.install == module.INSTALL_LINE
+    monkeypatch.setattr(module, "compiler_problem", lambda: "no C++ compiler")
+    found = TARGETS["inductor"].available()
+    assert not found.ok and found.install == f"apt-get install g++ && {module.INSTALL_LINE}"
 
 
 def test_calls_of_one_operator_belong_to_its_nodes_in_their_order():
