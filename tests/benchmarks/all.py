@@ -29,12 +29,24 @@ from msgspec.structs import replace
 
 from ace_studio.engine.measure import Ratio
 from ace_studio.records.places import example_recipe
-from ace_studio.records.results import OpReport, decode_result
+from ace_studio.records.results import decode_result
 from tests.benchmarks.bench_kept_aside import KeptFound
 from tests.benchmarks.bench_layout import LayoutFound
 from tests.benchmarks.capture_row import RowFound, cpu_s
 from tests.benchmarks.children import run_child
-from tests.benchmarks.figures import KEPT, README, Figure, machine_here, median_of, page, read, spread, with_page, write
+from tests.benchmarks.figures import (
+    KEPT,
+    README,
+    Figure,
+    ceilings_of,
+    machine_here,
+    median_of,
+    page,
+    read,
+    spread,
+    with_page,
+    write,
+)
 from tests.benchmarks.model_files import load_file
 from tests.benchmarks.peers.found import PeerFound
 
@@ -116,26 +128,18 @@ def _gestures(folder: Path) -> list[Figure]:
 
 def _example(folder: Path) -> list[Figure]:
     result = decode_result((folder / "result.json").read_bytes())
-    base, ceilings = result.baseline, result.ceilings
-    assert base and base.metric and ceilings and result.chosen is not None
+    base = result.baseline
+    assert base and base.metric and result.chosen is not None
     run, model = result.runs[result.chosen], load_file(example_recipe().with_name("model.py"))
     speed = Ratio(run.speedup or 0.0, run.speedup_low or 0.0, run.speedup_high or 0.0)
     size = sum(one.numel() for one in model.make_model().parameters())
-    machine = f"one core, {ceilings.gflops['fp32']:.0f} GFLOP/s at fp32, {ceilings.gbytes_per_s:.0f} GB/s"
-    beside = {"peer": base.name, "peer_value": _share(base.ops)}
     return [
         Figure(id="example.parameters", what="parameters of the example", value=size),
         Figure(id="example.accuracy", what="accuracy of the example, float", value=base.metric),
         Figure(id="example.pictures", what="held-out pictures", value=len(model.load_splits()[1].digits)),
         median_of("example.speed", f"the example on {run.target} at {run.precision}", speed, peer=base.name),
-        Figure(id="example.ceiling", what=f"share of the ceilings ({machine})", value=_share(run.ops), **beside),
+        *ceilings_of("example", result),
     ]
-
-
-def _share(ops: Sequence[OpReport]) -> float:
-    """The least time that the timed ops could take here, by the roofline of their precision, over what they take."""
-    timed = [(one.latency_ms, one.ceiling_share or 0.0) for one in ops if one.latency_ms]
-    return sum(took * share for took, share in timed) / sum(took for took, _ in timed)
 
 
 def _own(folder: Path) -> list[Figure]:

@@ -5,8 +5,8 @@
 Each model is a folder as its user has it, with a recipe that asks for the fastest artifact within a goal: the shipped
 example, MobileNetV2 of torchvision, and encoders of the sizes of MiniLM and BERT-base as folders of Hugging Face, these
 three with random weights. ``ace-studio run`` has empty user folders, so that nothing is reused from an earlier job; the
-compiler's cache is empty too. The limits are those of two cores. FOLDER gets ``figures.json``, and each run's output
-with the seconds of its phases. The exit status is 1 if a limit is exceeded or no artifact is verified.
+compiler's cache is empty too. The limits are those of two cores. FOLDER gets ``figures.json``, with the share of this
+machine's ceilings that each chosen artifact reaches, and each run's output with the seconds of its phases. The exit status is 1 if a limit is exceeded or no artifact is verified.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.records.places import example_recipe
 from ace_studio.records.results import Result, RunStatus, decode_result
-from tests.benchmarks.figures import Figure, conclude
+from tests.benchmarks.figures import Figure, ceilings_of, conclude
 
 RECIPE = """\
 format = 1
@@ -123,7 +123,7 @@ def main() -> int:
     figures = []
     for name in options.only:
         took_s, result = run_case(name, options.out.absolute() / name)
-        figures.append(figure_of(name, took_s, result))
+        figures += [figure_of(name, took_s, result), *ceilings_of(f"time.{name}", result)]
         phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phase_seconds.items() if seconds > 1)
         print(f"{name}: {took_s:.0f} s ({phases})", flush=True)
     return conclude(options.out, figures)

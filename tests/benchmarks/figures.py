@@ -13,6 +13,7 @@ import psutil
 
 from ace_studio.engine.environment import processor_name
 from ace_studio.engine.measure import Ratio, Samples, ratio_of
+from ace_studio.records.results import OpReport, Result
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 KEPT = Path(__file__).with_name("figures.json")
@@ -22,7 +23,8 @@ ON_PAGE = (
     "graph-view.held", "window.gap", "window.gesture", "window.p99", "start.window.wall_s", "start.window.cpu_s",
     "start.window.rss_mib", "start.engine.wall_s", "start.engine.rss_mib",
     "scale.arrival.200000", "scale.layout.200000", "scale.list.10000", "sweep.rate",
-    "sweep.overhead", "example.ceiling",
+    "sweep.overhead", "time.digits", "time.mobilenet_v2", "time.minilm", "time.bert_base", "example.ceiling",
+    "time.mobilenet_v2.ceiling", "time.minilm.ceiling", "time.bert_base.ceiling",
 )  # fmt: skip
 """What the table shows, in this order, besides everything that is lost."""
 
@@ -67,6 +69,25 @@ def median_of(name: str, what: str, found: Ratio, unit: str = "x", **more: Any) 
     is_lost = unit == "x" and found.high < 1.0
     more = {"low": found.low, "high": found.high, "lost": is_lost} | more
     return Figure(id=name, what=what, value=found.median, unit=unit, **more)
+
+
+def ceilings_of(name: str, result: Result) -> list[Figure]:
+    """The share of this machine's ceilings that the chosen run reaches, beside the original's; none without a profile.
+
+    It is the least time that the timed ops could take, by the roofline of their precision, over what they take.
+    """
+    run = None if result.chosen is None else result.runs[result.chosen]
+    ours, theirs = (_share(one.ops) if one is not None else None for one in (run, result.baseline))
+    if run is None or ours is None or result.baseline is None or result.ceilings is None:
+        return []
+    machine = f"one core, {result.ceilings.gflops['fp32']:.0f} GFLOP/s at fp32, {result.ceilings.gbytes_per_s:.0f} GB/s"
+    what = f"share of the ceilings ({machine}): {run.target} {run.precision}"
+    return [Figure(id=f"{name}.ceiling", what=what, value=ours, peer=result.baseline.name, peer_value=theirs)]
+
+
+def _share(ops: Sequence[OpReport]) -> float | None:
+    timed = [(one.latency_ms, one.ceiling_share or 0.0) for one in ops if one.latency_ms]
+    return sum(took * share for took, share in timed) / sum(took for took, _ in timed) if timed else None
 
 
 def read(path: Path) -> list[Figure]:

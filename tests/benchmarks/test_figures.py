@@ -7,7 +7,8 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from tests.benchmarks.figures import BEGIN, END, KEPT, README, Figure, page, read, with_page
+from ace_studio.records.results import Baseline, Ceilings, OpReport, Result, ResultStatus, RunStatus, TargetRun
+from tests.benchmarks.figures import BEGIN, END, KEPT, README, Figure, ceilings_of, page, read, with_page
 
 NO_CLAIMS = {"3.11"}
 """Numbers in the README that no run finds: the oldest Python."""
@@ -72,3 +73,19 @@ def test_only_the_text_between_the_markers_changes():
     assert with_page(text, "new\n") == text.replace("old", "new")
     with pytest.raises(ValueError, match="unpack"):
         with_page("no markers", "new\n")
+
+
+def test_the_share_of_the_ceilings_weighs_each_op_by_its_time():
+    def op(latency_ms, share):
+        plain = dict.fromkeys(("id", "op", "module", "shape", "device", "planned", "actual"), "")
+        return OpReport(**plain, latency_ms=latency_ms, ceiling_share=share)
+
+    run = TargetRun(target="openvino", precision="bf16", status=RunStatus.OK, ops=(op(3.0, 0.5), op(1.0, None)))
+    result = Result(
+        status=ResultStatus.OK, fingerprint="", environment={}, runs=(run,), chosen=0,
+        baseline=Baseline(ops=(op(1.0, 0.75), op(None, 0.1))), ceilings=Ceilings(gflops={"fp32": 50.0}, gbytes_per_s=9.0, gbytes_per_s_at={}, spread=0.0, threads=1, machine="m"),
+    )  # fmt: skip
+    (found,) = ceilings_of("time.vit", result)
+    assert (found.id, found.value, found.peer_value) == ("time.vit.ceiling", 0.375, 0.75)
+    assert ceilings_of("time.vit", replace(result, chosen=None)) == []
+    assert ceilings_of("time.vit", replace(result, runs=(replace(run, ops=()),))) == []
