@@ -6,7 +6,8 @@ Each model is a folder as its user has it, with a recipe that asks for the faste
 example, MobileNetV2 of torchvision, and encoders of the sizes of MiniLM and BERT-base as folders of Hugging Face, these
 three with random weights. ``ace-studio run`` has empty user folders, so that nothing is reused from an earlier job; the
 compiler's cache is empty too. The limits are those of two cores. FOLDER gets ``figures.json``, with the share of this
-machine's ceilings that each chosen artifact reaches, and each run's output with the seconds of its phases. The exit status is 1 if a limit is exceeded or no artifact is verified.
+machine's ceilings that each chosen artifact reaches, and each run's output with the seconds of its phases. The exit
+status is 1 if a limit is exceeded or no artifact is verified.
 """
 
 from __future__ import annotations

@@ -81,9 +81,12 @@ def test_the_share_of_the_ceilings_weighs_each_op_by_its_time():
         return OpReport(**plain, latency_ms=latency_ms, ceiling_share=share)
 
     run = TargetRun(target="openvino", precision="bf16", status=RunStatus.OK, ops=(op(3.0, 0.5), op(1.0, None)))
+    ceilings = Ceilings(
+        gflops={"fp32": 50.0}, gbytes_per_s=9.0, gbytes_per_s_at={}, spread=0.0, threads=1, machine="m"
+    )  # fmt: skip
     result = Result(
-        status=ResultStatus.OK, fingerprint="", environment={}, runs=(run,), chosen=0,
-        baseline=Baseline(ops=(op(1.0, 0.75), op(None, 0.1))), ceilings=Ceilings(gflops={"fp32": 50.0}, gbytes_per_s=9.0, gbytes_per_s_at={}, spread=0.0, threads=1, machine="m"),
+        status=ResultStatus.OK, fingerprint="", environment={}, runs=(run,), chosen=0, ceilings=ceilings,
+        baseline=Baseline(ops=(op(1.0, 0.75), op(None, 0.1))),
     )  # fmt: skip
     (found,) = ceilings_of("time.vit", result)
     assert (found.id, found.value, found.peer_value) == ("time.vit.ceiling", 0.375, 0.75)
