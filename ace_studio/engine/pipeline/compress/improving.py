@@ -73,6 +73,10 @@ class Improvements:
         """Those of the methods that bring the simulated plan closer to the original; found once for each plan."""
         return tuple(ImproveMethod(one.method) for one in self._improved(plan, methods).reports if one.kept)
 
+    def are_known(self, plan: Plan, methods: Methods) -> bool:
+        """Whether the methods were tried on the plan already, for another target."""
+        return (_rounding_part(plan), methods) in self._found
+
     def methods_left(self, plan: BoundPlan, methods: Methods) -> frozenset[ImproveMethod]:
         """The methods that found nothing to do in the graph; a target may have its own way to do them."""
         improved = self._found.get((_rounding_part(plan.plan), methods))

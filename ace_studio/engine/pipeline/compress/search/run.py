@@ -71,15 +71,14 @@ class GoalSearch:
 
     def _search_target(self, own: Sequence[Evaluated]) -> None:
         """Mix the precisions of a target, where one of its variants needs that or may gain by it."""
-        hopeless = {variant.name: self._hopeless(step) for variant, step in own if not self._is_accurate(step)}
+        is_possible = not self._is_fp32_inaccurate(own[0][0].target)
+        better = self._with_better_weights(own) if is_possible else list(own)
+        hopeless = {variant.name: self._hopeless(step) for variant, step in better if not self._is_accurate(step)}
         for name, reason in hopeless.items():
             if reason:
                 self._note(name, reason)
-        if all(hopeless.get(variant.name, self._outdone(step)) for variant, step in own):
+        if not is_possible or all(hopeless.get(variant.name, self._outdone(step)) for variant, step in better):
             return
-        if self._is_fp32_inaccurate(own[0][0].target):
-            return
-        better = self._with_better_weights(own)
         if self._prefers_exact or not any(self._is_accurate(step) for _, step in better):
             self._mix(better, Least.BYTES if self._wants_small else Least.TIME)
 
@@ -91,7 +90,7 @@ class GoalSearch:
     def _with_better_weights(self, own: Sequence[Evaluated]) -> list[Evaluated]:
         """The most promising inaccurate variant with improved weights where these are better: they cost no latency."""
         improve = self._job.recipe.improve
-        lacking = [pair for pair in own if not self._is_accurate(pair[1]) and not self._hopeless(pair[1])]
+        lacking = [pair for pair in own if not self._is_accurate(pair[1]) and self._may_win_by_weights(*pair)]
         if not lacking or not improve.by_search or improve.methods:
             return list(own)
         variant, step = min(lacking, key=lambda pair: self._cost(pair[1]))
@@ -105,6 +104,16 @@ class GoalSearch:
             if found is not None and _inaccuracy(found) < _inaccuracy(step):
                 return [(improved, found) if one is variant else (one, its) for one, its in own]
         return list(own)
+
+    def _may_win_by_weights(self, variant: SearchVariant, step: SearchStep) -> bool:
+        """Whether better weights may make a variant the best: one that is hardly faster must not cost their search."""
+        if not self._hopeless(step):
+            return True
+        best = self._best_so_far()
+        is_faster = best is not None and self._cost(step) < self._cost(best)
+        methods = METHODS_TO_TRY.get(variant.plan.default, ())
+        is_free = self._job.improvements.are_known(variant.plan, methods)
+        return is_faster and is_free and is_affordable(step_figures(step), self._goal)
 
     def _mix(self, own: Sequence[Evaluated], least: Least) -> None:
         """Evaluate the mixtures of a target that promise most; one search per precision of what is not planned."""

@@ -9,13 +9,14 @@ from torch import nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import DataSources, Example, LoadedModel
+from ace_studio.engine.improve import Improved
 from ace_studio.engine.pipeline.compress.choosing import conclude
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search import evaluation, variants
 from ace_studio.engine.pipeline.compress.search import run as searching
 from ace_studio.engine.pipeline.compress.search.evaluation import EvaluatedPlan, PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
-from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
+from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
@@ -321,6 +322,33 @@ def test_learned_rounding_that_the_built_model_does_not_gain_by_is_taken_back(
     assert ImproveMethod.GPTQ in better.methods
     assert its.sqnr_db == (learned_db if kept else 15.0)
     assert len(built) == (1 if kept else 2)
+
+
+@pytest.mark.parametrize(("ratio", "known", "tried"), [(0.49, True, True), (0.49, False, False), (0.51, True, False)])
+def test_weights_that_another_target_gained_by_are_tried_on_one_that_is_hardly_faster(
+    model, tmp_path, monkeypatch, ratio, known, tried
+):
+    search = GoalSearch(_job(model, tmp_path, _recipe(Plan(from_goal=True), min_sqnr_db=30.0)))
+    plan = Plan(default=Precision.INT8_STATIC)
+    best = SearchStep(target="openvino", low="int8-static", sqnr_db=31.0, latency_ratio=0.5, size_bytes=1, meets=True)
+    search._evaluator._plans["best"] = EvaluatedPlan(best, SearchVariant(TARGET, plan), plan)
+    built = []
+
+    def evaluate(variant):
+        built.append(variant.methods)
+        return SearchStep(
+            target="eager", low="int8-static", sqnr_db=31.0, latency_ratio=ratio, size_bytes=1, meets=True
+        )  # fmt: skip
+
+    monkeypatch.setattr(search, "_evaluate_all_low", evaluate)
+    monkeypatch.setattr(search, "_mix", lambda *_: None)
+    monkeypatch.setattr(search._job.improvements, "methods_that_help", lambda plan, methods: methods)
+    if known:
+        search._job.improvements._found[plan, METHODS_TO_TRY[plan.default]] = Improved()
+    step = SearchStep(target="eager", low="int8-static", sqnr_db=29.0, latency_ratio=ratio, size_bytes=1)
+    search._search_target([(SearchVariant(TARGETS["eager"], plan), step)])
+    assert built == ([METHODS_TO_TRY[Precision.INT8_STATIC]] if tried else [])
+    assert bool(search._job.state.search_notes) is not tried
 
 
 class WatchedSearch(GoalSearch):
