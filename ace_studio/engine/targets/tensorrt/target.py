@@ -60,8 +60,9 @@ class TensorRtTarget(Target):
     def available(self) -> Availability:
         """Whether there is a GPU, and the packages."""
         if problem := cuda_problem():
-            reason = "; ".join(filter(None, (problem, self.missing())))
-            return Availability(ok=False, reason=reason, install=self.row.install)
+            missing = self.missing()
+            reason = "; ".join(filter(None, (problem, missing)))
+            return Availability(ok=False, reason=reason, install=self.row.install if missing else "")
         return super().available()
 
     def device_problem(self, device: torch.device) -> str:

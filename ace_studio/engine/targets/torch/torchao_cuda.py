@@ -38,8 +38,11 @@ class TorchaoCudaTarget(Target):
     def available(self) -> Availability:
         """Whether there is a GPU, and torchao."""
         if problem := cuda_problem():
-            reason = "; ".join(filter(None, (problem, self.missing())))
-            return Availability(ok=False, reason=reason, install=f"a CUDA build of torch, and {self.row.install}")
+            missing = self.missing()
+            install = self.row.install if missing else ""
+            if torch.version.cuda is None:
+                install = f"a CUDA build of torch, and {self.row.install}"
+            return Availability(ok=False, reason="; ".join(filter(None, (problem, missing))), install=install)
         return super().available()
 
     def device_problem(self, device: torch.device) -> str:
