@@ -38,9 +38,9 @@ TYPES = (
 )
 """MIME type, name, patterns, and the type that it is a kind of, whose programs are offered too.
 
-The window proposes ``*.ace.toml`` for a recipe. One with another name is a plain ``.toml`` (application/toml), for
-which the program is among those of Open with. None has first bytes that tell it from other files: a recipe begins with
-a comment or a key, ONNX and safetensors with a length.
+The window proposes ``*.ace.toml`` for a recipe. One with another name is a plain ``.toml``, which the program does not
+claim: text editors claim text alone, so it would become the default for every ``.toml`` of the system. None has first
+bytes that tell it from other files: a recipe begins with a comment or a key, ONNX and safetensors with a length.
 """
 
 
@@ -61,7 +61,7 @@ def stage(prefix: Path) -> None:
 
 def desktop_entry() -> str:
     """The menu entry; ``%F`` are the files that were chosen with Open with."""
-    types = ";".join([*(row[0] for row in TYPES), "application/toml"])
+    types = ";".join(row[0] for row in TYPES)
     return (
         "[Desktop Entry]\nType=Application\nVersion=1.4\nName=ACE Studio\n"
         f"GenericName=Model compression\nComment={SUMMARY}\nExec={NAME} open %F\nIcon={NAME}\nTerminal=false\n"
