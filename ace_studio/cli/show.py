@@ -48,7 +48,10 @@ def show_environment(report: EnvironmentReport, console: Console) -> None:
     targets = []
     for target in report.targets:
         able = ", ".join(word for word, problem in target.precisions.items() if not problem) if target.available else ""
-        targets.append((target.name, _yes_or(target.available, target.reason), able))
+        usable = _yes_or(target.available, target.reason)
+        targets.append(
+            (target.name, f"{usable}, to save: {target.not_run}" if able and target.not_run else usable, able)
+        )
     console.print_table(("target", "available", "precisions"), targets)
     for target in report.targets:
         if target.install:

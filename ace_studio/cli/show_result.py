@@ -31,9 +31,7 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     console.print_table((*columns, "verified"), rows, bold_row=chosen_row)
     _show_decoding(result, console)
     show_on_devices(result, console)
-    for run in result.runs:
-        if run.error is not None:
-            console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why})")
+    _show_why_not(result, console)
     for run in result.runs:
         if run.overhead_us is not None:
             console.print(
@@ -57,6 +55,15 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     show_advice(result, console)
     _show_time(result, console)
     console.print(f"Written to {folder}: result.json, report.html, comparison.svg, artifacts/")
+
+
+def _show_why_not(result: Result, console: Console) -> None:
+    """Show why runs failed, and why one that was saved has no figures."""
+    for run in result.runs:
+        if run.error is not None:
+            console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why})")
+        elif run.not_run and run.artifact:
+            console.print(f"{run.target} {run.precision}: saved, but not run, compared or timed: {run.not_run}")
 
 
 def show_on_devices(result: Result, console: Console) -> None:
@@ -163,7 +170,7 @@ def _show_decoding(result: Result, console: Console) -> None:
 def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]:
     name = f"{run.target} *" if is_chosen else run.target
     if run.status not in {RunStatus.OK, RunStatus.DROPPED} or run.latency_ms is None:
-        return (name, run.precision, str(run.status))
+        return (name, run.precision, "not run" if run.not_run and run.artifact else str(run.status))
     if run.status is RunStatus.OK:
         speed = _ratio_words(run, "speedup")
         verified = "yes" if run.verified else "no"

@@ -31,6 +31,6 @@ def stage_words(document: Document) -> tuple[str, ...]:
     working = [run.status is RunStatus.OK and not run.verified for run in runs]
     named = [number == activity.run for number in document.run_numbers]
     if activity.run is None and activity.phase is Phase.MEASURE:
-        named = working
+        named = [works and not run.not_run for works, run in zip(working, runs, strict=True)]
     word = _WORDS.get(activity.phase, "")
     return tuple(word if chosen and works else "" for chosen, works in zip(named, working, strict=True))

@@ -1,6 +1,9 @@
 """What the command line shows of a capture."""
 
+import re
+
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words, megabytes, show_capture, show_environment
@@ -37,6 +40,7 @@ def test_what_a_target_lacks_is_one_unbroken_line_for_the_python_that_was_looked
     packages = " ".join(f"'package-number-{number}>=1,<2'" for number in range(20))
     lacking = TargetReport(name="far", label="Far", available=False, reason="gone", install=f"pip install {packages}")
     there = TargetReport(name="near", label="Near", available=True)
+    there = replace(there, precisions={"fp16": ""}, not_run="runs on a Mac only")
     report = EnvironmentReport(
         python="3", executable="/a b/python", platform="x", cpu="c", cores=1, memory_bytes=1, versions={},
         targets=(lacking, there),
@@ -44,6 +48,7 @@ def test_what_a_target_lacks_is_one_unbroken_line_for_the_python_that_was_looked
     show_environment(report, Console(as_json=False))
     out = capsys.readouterr().out
     assert f"what far lacks: '/a b/python' -m pip install {packages}\n" in out and "what near lacks" not in out
+    assert re.search(r"near +yes, to save: runs on a Mac only +fp16", out)
 
 
 @pytest.mark.parametrize(("size", "words"), [(None, ""), (1_234_567, "1.235 MB"), (0, "0.000 MB")])

@@ -53,6 +53,14 @@ def test_the_table_has_the_gain_over_fp32_in_the_same_runtime(
     assert "not decided" in next(line for line in shown.splitlines() if line.strip().startswith("c "))
 
 
+def test_an_artifact_that_was_not_run_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = TargetRun(target="coreml", precision="fp16", status=RunStatus.OK, artifact="m", not_run="on a Mac only")
+    show_result(replace(_result(), runs=(run,)), Console(as_json=False), tmp_path)
+    shown = capsys.readouterr().out
+    assert "coreml fp16: saved, but not run, compared or timed: on a Mac only" in shown
+    assert re.search(r"coreml +fp16 +not run", shown)
+
+
 def test_nothing_is_said_where_nothing_was_searched_for(capsys: pytest.CaptureFixture[str]) -> None:
     show_search(_result(), Console(as_json=False))
     assert capsys.readouterr().out == ""

@@ -46,3 +46,9 @@ def test_of_runs_that_are_alike_the_named_one_is_at_work_until_it_is_verified():
 
 def test_a_run_that_a_cancelled_job_left_behind_is_unfinished():
     assert stage_words(Document(runs=RUNS)) == ("", "", "unfinished")
+
+
+def test_a_run_that_cannot_be_run_here_is_not_measured():
+    runs = (run_of("eager"), run_of("coreml", not_run="on a Mac only"), run_of("openvino"))
+    assert stages(Phase.MEASURE, None, runs) == ("measuring …", "", "measuring …")
+    assert stages(Phase.EXPORT, 2, runs) == ("", "saving, verifying …", "")

@@ -145,7 +145,7 @@ def _header() -> str:
 def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> str:
     label = f"{run.target} {run.built_precision}" + (" \u2713" if is_chosen else "")
     if run.status is not RunStatus.OK or run.latency_ms is None:
-        why = run.error.what if run.error else next((one.what for one in run.warnings), str(run.status))
+        why = run.error.what if run.error else run.not_run or next((one.what for one in run.warnings), str(run.status))
         colour = BAD if run.status is RunStatus.FAILED else FAINT
         y = TOP + ROW * index + 20
         return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=colour, size=11)

@@ -64,7 +64,7 @@ def select_targets(names: Iterable[str]) -> list[Target]:
     selected: dict[str, Target] = {}
     for name in names:
         if name == "auto":
-            automatic = [target for target in TARGETS.values() if target.row.is_in_auto and target.available().ok]
+            automatic = [target for target in TARGETS.values() if _is_in_auto(target) and target.available().ok]
             selected |= {target.name: target for target in automatic}
         elif name in TARGETS:
             selected[name] = TARGETS[name]
@@ -76,6 +76,11 @@ def select_targets(names: Iterable[str]) -> list[Target]:
                 where="[targets] names",
             )
     return list(selected.values())
+
+
+def _is_in_auto(target: Target) -> bool:
+    """Whether ``auto`` takes it: what cannot be run here would be built and never chosen."""
+    return target.row.is_in_auto and not target.run_problem()
 
 
 def report_targets() -> tuple[TargetReport, ...]:
@@ -115,5 +120,6 @@ def _report(target: Target) -> TargetReport:
         install=found.install,
         version=found.version,
         precisions=precisions,
-        is_in_auto=target.row.is_in_auto,
+        is_in_auto=_is_in_auto(target),
+        not_run=target.run_problem(),
     )

@@ -151,6 +151,10 @@ class Target(ABC):
         missing = [package for package in self.row.packages if importlib.util.find_spec(package) is None]
         return f"not installed: {', '.join(missing)}" if missing else ""
 
+    def run_problem(self) -> str:
+        """Empty if what it builds can be run on this machine, else why not: then it is saved, and never run here."""
+        return ""
+
     @abstractmethod
     def precision_problem(self, precision: Precision) -> str:
         """Empty if the target can do this precision here, else why not, in one sentence."""

@@ -24,6 +24,7 @@ from ace_studio.gui.widgets.layouts import column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
+from ace_studio.gui.words.problems import not_run_words
 from ace_studio.records.errors import visible
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
 from ace_studio.session.comparison.figures import recipe_changes
@@ -235,7 +236,7 @@ def _run_text(run: TargetRun) -> str:
     if run.status is not RunStatus.OK:
         return told(run.error.what) if run.error else tr(run.status.value)
     if run.latency_ms is None:
-        return tr("built")
+        return not_run_words(run) if run.not_run else tr("built")
     parts = [latency_text(run.latency_ms), speedup_text(run).text]
     return ", ".join(part for part in (*parts, tr("verified") if run.verified else "") if part)
 

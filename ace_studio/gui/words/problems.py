@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ace_studio.gui.style.language import told, tr
 from ace_studio.records.errors import Problem
+from ace_studio.records.results import TargetRun
 
 
 def told_problem(problem: Problem) -> Problem:
@@ -18,3 +19,8 @@ def problem_text(problem: Problem) -> str:
     shown = told_problem(problem)
     labelled = ((tr("why"), shown.why), (tr("what helps"), shown.remedy), (tr("where"), shown.where))
     return "\n".join([shown.what, *(f"  {label}: {text}" for label, text in labelled if text)])
+
+
+def not_run_words(run: TargetRun) -> str:
+    """What is known of an artifact that could not be run where it was built."""
+    return tr("not run, compared or timed: {why}", why=told(run.not_run))

@@ -106,6 +106,8 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
     """Precision -> empty if it is supported, else why not."""
     is_in_auto: bool = True
     """Whether ``auto`` includes it if it is available; otherwise it has to be chosen by name."""
+    not_run: str = ""
+    """Why what it builds cannot be run on this machine; empty if it can."""
 
 
 class TargetRefusals(msgspec.Struct, frozen=True, kw_only=True):

@@ -230,6 +230,9 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     """Of its file, as it was written; empty for a folder."""
     verified: bool = False
     """Reloaded in a fresh process and compared, an unseen size included."""
+    not_run: str = ""
+    """Why the artifact cannot be run on the machine that built it: then its outputs were never compared, it has no
+    latency, and it is never chosen. Empty if it can."""
     ops: tuple[OpReport, ...] = ()
     error: Problem | None = None
     build_seconds: float | None = None

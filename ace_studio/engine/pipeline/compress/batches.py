@@ -58,7 +58,7 @@ def _measure_one(job: CompressionJob, example: Example, size: int) -> None:
     job.reporter.phase(Phase.MEASURE, f"batch {size}")
     calls: dict[str, Callable[[], object]] = {}
     alive = []
-    for candidate in job.state.alive:
+    for candidate in job.state.running:
         call = bound_call(example, candidate.lowered)
         job.guarded(candidate, lambda _job, _candidate, call=call: call())  # type: ignore[misc]
         if candidate.lowered is not None:

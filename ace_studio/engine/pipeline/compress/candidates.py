@@ -52,6 +52,11 @@ class Candidate:
         return self._actual[1]
 
     @property
+    def runs(self) -> bool:
+        """Whether it is built and can be run on this machine."""
+        return self.lowered is not None and not self.run.not_run
+
+    @property
     def label(self) -> str:
         """``openvino int8-static``, for progress and messages."""
         return f"{self.run.target} {self.run.precision}"
@@ -91,7 +96,7 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: tor
         )
         return Candidate(target, empty, msgspec.structs.replace(run, status=RunStatus.UNAVAILABLE, error=problem))
     bound = bind_plan(plan, table, op_problem=target.op_problem)
-    candidate = Candidate(target, bound, run)
+    candidate = Candidate(target, bound, msgspec.structs.replace(run, not_run=target.run_problem()))
     device_reason = target.device_problem(device)
     reason = device_reason or target.precision_problem(plan.default) or plan_problem(plan, bound)
     if device_reason or (reason and not bound.precisions - {Precision.FP32}):
@@ -105,6 +110,19 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: tor
     return candidate
 
 
+def not_searched(target: Target) -> Candidate:
+    """What a search for a goal leaves of a target whose programs cannot be run here: a search goes by measurements."""
+    problem = Problem(
+        code=ErrorCode.UNSUPPORTED,
+        what=f"{target.label} takes no part in a search for a goal on this machine",
+        why=target.run_problem(),
+        remedy="Give a [plan]: it is then built and saved, without being run.",
+    )
+    return Candidate(
+        target, BoundPlan(Plan()), TargetRun(target=target.name, status=RunStatus.UNAVAILABLE, error=problem)
+    )
+
+
 def unsupported_op(target: Target, capture: CaptureReport, table: GraphTable) -> Problem | None:
     """Why a target cannot build the graph, known before it tries; None if it takes every op."""
     able = [one.target for one in capture.support if str(SupportStatus.UNSUPPORTED) not in one.counts]
@@ -114,7 +132,7 @@ def unsupported_op(target: Target, capture: CaptureReport, table: GraphTable) ->
 
 def keeps_accuracy(candidate: Candidate, baseline: Baseline, goal: Goal) -> bool:
     """Whether a candidate is built and meets the accuracy bounds of the goal."""
-    is_built = candidate.run.status is RunStatus.OK and candidate.lowered is not None
+    is_built = candidate.run.status is RunStatus.OK and candidate.runs
     return is_built and is_accurate(run_figures(candidate.run, baseline), goal)
 
 

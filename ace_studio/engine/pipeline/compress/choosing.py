@@ -177,6 +177,11 @@ def _nothing_worked(candidates: Sequence[Candidate]) -> Problem:
     codes: set[ErrorCode] = set()
     remedy = "Look at each run's reason; `ace-studio doctor` says which targets are installed."
     for one in candidates:
+        if one.run.not_run and one.run.artifact:
+            reasons.setdefault(one.run.not_run, []).append(one.label)
+            remedy = (
+                "Name a target that runs here too, such as eager. The artifacts that were not run are in the folder."
+            )
         if (error := one.run.error) is not None:
             is_refusal = one.run.status is RunStatus.UNAVAILABLE and error.why
             reasons.setdefault(error.why if is_refusal else error.what, []).append(one.label)

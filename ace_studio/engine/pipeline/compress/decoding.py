@@ -61,12 +61,12 @@ def measure_decoding(job: CompressionJob) -> None:
         chosen[index] = tokens
         seconds.setdefault(index, []).append(took_s)
 
-    for candidate in job.state.alive:
+    for candidate in job.state.running:
         job.guarded(candidate, once)  # warms up; a runtime that cannot take a growing cache fails here
     seconds.clear()
     for _ in range(REPETITIONS):
         baseline_s.append(decode(job.reference, step, tokens=choice.tokens, check=job.reporter.check)[1])
-        for candidate in job.state.alive:
+        for candidate in job.state.running:
             job.guarded(candidate, once)
     report = decode_report(reference, reference, baseline_s, batch)
     job.state.baseline = msgspec.structs.replace(job.state.baseline, decode=report, tokens_per_s=report.tokens_per_s)

@@ -60,6 +60,11 @@ class JobState:
         """The candidates that were built and are right so far."""
         return [candidate for candidate in self.candidates if candidate.lowered is not None]
 
+    @property
+    def running(self) -> list[Candidate]:
+        """Those of them that can be run on this machine: only these are compared, measured and chosen."""
+        return [candidate for candidate in self.candidates if candidate.runs]
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionJob:

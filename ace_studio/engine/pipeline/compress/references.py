@@ -42,13 +42,13 @@ def float_references(job: CompressionJob) -> Iterator[dict[str, Lowered]]:
 
 def _without_float(job: CompressionJob) -> list[Candidate]:
     """One soon built candidate of each target that has no fp32 candidate."""
-    known = {one.run.target for one in job.state.alive if one.run.precision == Precision.FP32}
+    known = {one.run.target for one in job.state.running if one.run.precision == Precision.FP32}
     if job.loaded.original is None:
         known.add(original_target(job.loaded.frontend))
     most_s = max(SOON_BUILT_S, SHARE * _seconds_so_far(job))
     compressed = {
         one.run.target: one
-        for one in job.state.alive
+        for one in job.state.running
         if one.run.build_seconds is not None and one.run.build_seconds <= most_s
     }
     return [one for name, one in compressed.items() if name not in known]

@@ -91,6 +91,10 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
         artifact_sha256=file_sha256(path) if path.is_file() else "",
         size_bytes=export.artifact_bytes(path),
     )
+    proof: Proof = Future()
+    if candidate.run.not_run:
+        proof.set_result(None)  # there is nothing to run: the target read back what it wrote
+        return proof
     # Of their own: the proof writes them to a file in another thread, while a forward may write into its inputs here.
     chosen = [one.copied() for one in (*job.captured.examples[:3], *job.captured.unseen[:2])]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
@@ -107,8 +111,7 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
             reporter=job.reporter.quiet(),
             registers=_registering_source(job, job.captured),
         )
-    proof: Proof = Future()  # the user's module may take part, and must not be called from another thread
-    proof.set_result(
+    proof.set_result(  # the user's module may take part, and must not be called from another thread
         export.verify_subgraphs(
             candidate.target.name,
             path,
@@ -137,7 +140,7 @@ def _take_proof(job: CompressionJob, candidate: Candidate, *, proof: Proof) -> N
     while not proof.done():
         job.reporter.check()
         wait([proof], timeout=_POLL_S)
-    candidate.note(verified=True, peak_memory_bytes=proof.result())
+    candidate.note(peak_memory_bytes=proof.result(), verified=not candidate.run.not_run)
 
 
 def _source_of(job: CompressionJob) -> export.ModelSource:

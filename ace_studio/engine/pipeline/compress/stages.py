@@ -16,7 +16,7 @@ from ace_studio.engine.flow import Example
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
 from ace_studio.engine.pipeline.compress.calibration import warn_about_calibration
-from ace_studio.engine.pipeline.compress.candidates import Candidate, first_plans, keeps_accuracy
+from ace_studio.engine.pipeline.compress.candidates import Candidate, first_plans, keeps_accuracy, not_searched
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude, unfinished
 from ace_studio.engine.pipeline.compress.decoding import measure_decoding
 from ace_studio.engine.pipeline.compress.improving import ranges_of
@@ -146,15 +146,17 @@ def _check_calibration(job: CompressionJob) -> None:
 def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
     """Try the recipe's plan on every target; search if the goal decides the plan, or if no run is accurate enough."""
     recipe = job.recipe
+    searched = [target for target in targets if not target.run_problem()]
     if recipe.plan.from_goal and recipe.goal.has_bound:
-        GoalSearch(job).run(targets)
+        job.state.candidates += [not_searched(target) for target in targets if target not in searched]
+        GoalSearch(job).run(searched)
     else:
         pairs = list(itertools.product(targets, first_plans(recipe)))
         expect_builds(job, pairs)
         for target, plan in pairs:
             try_plan(job, target, plan)
         if not recipe.plan.from_goal and recipe.goal.bounds_accuracy and not _is_any_accurate(job):
-            GoalSearch(job).run(targets)
+            GoalSearch(job).run(searched)
     if not job.state.candidates:
         job.state.candidates = job.state.left_out
         job.reporter.warn("nothing-fits", "No target could run the plan; each run says why")
@@ -189,7 +191,7 @@ def find_worst(job: CompressionJob) -> None:
         outputs = [_outputs(job, candidate, example) for example in examples]
         job.state.worst += tuple(worst_of_outputs(references, outputs, run=run, source=source))
 
-    for candidate in job.state.alive:
+    for candidate in job.state.running:
         job.guarded(candidate, one_run)
 
 

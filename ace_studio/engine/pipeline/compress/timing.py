@@ -66,10 +66,10 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
 
     ``references``: target -> fp32 there, measured too, for targets without an fp32 candidate.
     """
-    job.reporter.phase(Phase.MEASURE, f"{len(job.state.alive)} candidates and the baseline, in turn")
+    job.reporter.phase(Phase.MEASURE, f"{len(job.state.running)} candidates and the baseline, in turn")
     example = job.captured.examples[0]
     calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}
-    for index, candidate in enumerate(job.state.alive):
+    for index, candidate in enumerate(job.state.running):
         calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
     for name, lowered in references.items():
         calls[f"{name} fp32, to compare with"] = bound_call(example, lowered)
@@ -89,7 +89,7 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     floats = {name: samples.pop(f"{name} fp32, to compare with") for name in references}
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()
-    timed = list(zip(job.state.alive, samples.values(), strict=True))
+    timed = list(zip(job.state.running, samples.values(), strict=True))
     floats |= {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
     if job.loaded.original is None:  # else another model is lowered than the baseline
         floats.setdefault(original_target(job.loaded.frontend), base)

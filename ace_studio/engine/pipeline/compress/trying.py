@@ -15,7 +15,7 @@ from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.timing import time_beside
 from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
 from ace_studio.engine.targets.partial.lower import SubgraphsLowered, lower_subgraphs
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod, Objective
@@ -54,12 +54,16 @@ def try_plan(
     # a subgraph that cannot be built stays eager
     if job.captured.is_whole and (problem := unsupported_op(target, job.capture_report, job.captured.table)):
         candidate.fail(problem)
+    if not job.captured.is_whole and (why := candidate.run.not_run):
+        what = f"{target.label} takes whole graphs only on this machine"
+        remedy = "Let the whole model be captured, or use another target."
+        candidate.fail(Problem(code=ErrorCode.UNSUPPORTED, what=what, why=why, remedy=remedy))
     if candidate.run.status is RunStatus.OK and (crash := job.state.lost.get(target.name)) is not None:
         candidate.fail(crash)
     if candidate.run.status is RunStatus.OK:
         job.guarded(candidate, build)
     for step in (check, drop_if_lost, measure_accuracy):
-        if candidate.lowered is not None:
+        if candidate.runs:
             job.guarded(candidate, step)
             job.tell(candidate)
     enter(job, candidate)
@@ -73,7 +77,9 @@ def expect_builds(job: CompressionJob, pairs: Sequence[tuple[Target, Plan]]) -> 
         return  # the improved capture exists in this process only
     table, device = job.captured.table, job.captured.device
     awaited = [
-        (target, plan) for target, plan in pairs if not target.row.is_soon_built and target.name not in job.state.lost
+        (target, plan)
+        for target, plan in pairs
+        if not (target.row.is_soon_built or target.run_problem()) and target.name not in job.state.lost
     ]
     made = [make_candidate(target, plan, table, device=device) for target, plan in awaited]
     job.builders.expect(

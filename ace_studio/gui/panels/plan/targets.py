@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from ace_studio.gui.ops.precision_offers import AUTO
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.sizes import TIGHT
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import label, quiet, set_role, show_words
@@ -62,8 +62,8 @@ class TargetsForm(QWidget):
             words = "\n".join(part for part in (report.reason, report.install) if part)
         elif report is not None and report.precisions.get(precision):
             words, role = f"{precision}: {report.precisions[precision]}", "warn"
-        elif report is not None and is_left_out and not report.is_in_auto:
-            words = BY_NAME
+        elif report is not None and (report.not_run or (is_left_out and not report.is_in_auto)):
+            words = told(report.not_run) or BY_NAME
         show_words(reason, words)
         set_role(reason, role)
         self.boxes[name].setToolTip(words)

@@ -26,7 +26,7 @@ from ace_studio.gui.words.formatting import (
     speedup_text,
     unclear_words,
 )
-from ace_studio.gui.words.problems import problem_text
+from ace_studio.gui.words.problems import not_run_words, problem_text
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
 from ace_studio.records.results.on_devices import device_names, figure_on, speedup_on, state_words
 from ace_studio.session.comparison.figures import ComparedRow, Difference
@@ -131,10 +131,10 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
 
     def why(at: int) -> str:
         error = runs[at].error
-        words = [problem_text(error)] if error else []
+        words = [problem_text(error)] if error else [not_run_words(runs[at])] if runs[at].not_run else []
         return "\n".join([*words, *(told(warning.what) for warning in rows[at].warnings)])
 
-    notes = [bool(row.warnings) for row in rows]
+    notes = [bool(row.warnings or row.run.not_run) for row in rows]
     p50, p10, p90 = (
         [getattr(run.latency_ms, name) if run.latency_ms else None for run in runs] for name in ("p50", "p10", "p90")
     )
@@ -248,7 +248,8 @@ def _status(row: ResultRow) -> str:
         return tr("baseline")
     if row.stage:
         return row.stage
-    words = tr(run.status.value if run.status is not RunStatus.OK or run.latency_ms else "built")
+    done = "not run" if run.not_run else "built"
+    words = tr(run.status.value if run.status is not RunStatus.OK or run.latency_ms else done)
     return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
 
 

@@ -34,10 +34,10 @@ def candidate(name, seconds):
     return made
 
 
-def job(*alive, builders=None):
+def job(*running, builders=None):
     told = []
     return SimpleNamespace(
-        state=SimpleNamespace(baseline=Baseline(), alive=alive),
+        state=SimpleNamespace(baseline=Baseline(), running=running),
         captured=SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu")),
         loaded=SimpleNamespace(original=None, frontend="torch"),
         reference=busy_for(0.004), recipe=Recipe(measure=MeasureChoice(rounds=4)), reporter=Reporter(), threads=1,

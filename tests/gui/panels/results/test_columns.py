@@ -39,6 +39,19 @@ def test_a_disturbed_measurement_is_not_decided_in_its_row_and_in_the_verdict(de
     assert panel._verdict.text().endswith(f"not decided whether it is faster: {why}")
 
 
+def test_an_artifact_that_was_not_run_says_so_and_why_in_its_row(desk):
+    first, second, _ = three_runs(TABLE)
+    why = "Core ML runs only on macOS; open the package there"
+    saved = replace(second, latency_ms=None, verified=False, not_run=why)
+    desk.traced()
+    show_result(desk, TABLE, result_of(TABLE, (first, saved)))
+    panel = desk.panel("results")
+    columns = {each.title: each for each in panel.model.columns}
+    assert columns["status"].values[-1] == "not run"
+    assert columns["status"].tips(2) == f"not run, compared or timed: {why}"
+    assert columns["status"].colour(2) == panel.colours.warn
+
+
 def test_two_runs_are_compared_by_their_gain_over_fp32_too():
     first = beside_float(run_of(TABLE))
     second = replace(first, float_speedup=2.6, float_speedup_low=2.5, float_speedup_high=2.7)
