@@ -20,10 +20,11 @@ from torch import Tensor, fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quantize.apply import RewrittenGraph
-from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
+from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.executorch.quantize import executorch_op_problem, quantize_for_xnnpack
+from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import FLOAT_WORDS, Kernel, actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error, library_reason
@@ -37,7 +38,6 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSupport, SupportStatus
 
 _ARTIFACT = "model.pte"
-_OURS = "ace_op_id"
 _DELEGATE = "XNNPACK"
 _ACTIVATIONS = ("aten.relu", "aten.hardtanh", "aten.clamp")
 _INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC})
@@ -153,7 +153,7 @@ def _delegated(graph_module: fx.GraphModule, job: LoweringJob) -> Any:
     inputs = tuple(tensor.contiguous() for tensor in job.captured.example.tensors())
     with torch.no_grad():
         program = export_program(graph_module, inputs, {}, dynamic_shapes=shapes, strict=False)
-    _carry_ids(graph_module.graph, program.graph)
+    carry_ids(graph_module.graph, program.graph)
     return to_edge_transform_and_lower(
         program,
         partitioner=[XnnpackPartitioner()],
@@ -168,25 +168,13 @@ def _planned(edge: Any) -> Any:
     return edge.to_executorch(ExecutorchBackendConfig(extract_delegate_segments=True))
 
 
-def _carry_ids(old: fx.Graph, new: fx.Graph) -> None:
-    """Write the op ids into metadata that ExecuTorch keeps. Tracing again keeps the order of calls of each operator."""
-    waiting: dict[Any, list[str | None]] = {}
-    for node in old.nodes:
-        if node.op == "call_function":
-            waiting.setdefault(node.target, []).append(node.meta.get(OP_ID))
-    for node in new.nodes:
-        ids = waiting.get(node.target, [])
-        if node.op == "call_function" and ids and (op_id := ids.pop(0)):
-            node.meta["custom"] = {**(node.meta.get("custom") or {}), _OURS: op_id}
-
-
 def kernels_of_edge(graph_module: fx.GraphModule, job: LoweringJob) -> list[Kernel]:
     """What the program runs: XNNPACK's blocks op by op, and portable kernels for the rest."""
     heavy = heavy_ops(job.captured.table)
     found: dict[fx.Node, Kernel] = {}
     for part, graph in _parts(graph_module):
         for index, node in enumerate(graph.nodes):
-            op_id = _op_of(node)
+            op_id = carried_id(node)
             if not op_id or "quantize" in str(node.target):
                 continue
             name, home = _operator_name(node), _absorbing(node)
@@ -203,12 +191,6 @@ def kernels_of_edge(graph_module: fx.GraphModule, job: LoweringJob) -> list[Kern
                 is_conversion="getitem" in name or dtype is None or not dtype.is_floating_point,
             )
     return list(found.values())
-
-
-def _op_of(node: fx.Node) -> str:
-    """The id of the op that a node computes; empty if it is not known."""
-    known = node.meta.get("custom") or {}
-    return str(known.get(_OURS, "")) if node.op == "call_function" else ""
 
 
 def _operator_name(node: fx.Node) -> str:

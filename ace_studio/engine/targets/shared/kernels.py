@@ -157,6 +157,7 @@ def actuals_of(
     kernels: Iterable[Kernel],
     *,
     runtime: str,
+    did: str = "ran",
     folded: Mapping[str, str],
     notes: Mapping[str, str] = MappingProxyType({}),
 ) -> list[OpActual]:
@@ -166,10 +167,11 @@ def actuals_of(
         job: Its table and its plan.
         kernels: What the runtime executes.
         runtime: Its name in the reasons.
+        did: What it did with the kernels; another word than ``ran`` where they were read from a file and not run.
         folded: Op id -> why no kernel computes it.
         notes: Op id -> why the quantizer left it, or part of it, as it was, or what it did instead.
     """
-    return _ReadBack(job.captured.table, job.plan, runtime, folded, notes).ops(kernels)
+    return _ReadBack(job.captured.table, job.plan, runtime, did, folded, notes).ops(kernels)
 
 
 @dataclass
@@ -177,6 +179,7 @@ class _ReadBack:
     table: GraphTable
     plan: BoundPlan
     runtime: str
+    did: str
     folded: Mapping[str, str]
     notes: Mapping[str, str]
 
@@ -223,10 +226,10 @@ class _ReadBack:
     def _reason(self, op_id: str, kernels: list[Kernel], deciding: list[Kernel]) -> str:
         planned = self.plan.precision_of(op_id)
         kinds = ", ".join(dict.fromkeys(kernel.kind for kernel in deciding[:4]))
-        words = f"{self.runtime} ran {kinds}"
+        words = f"{self.runtime} {self.did} {kinds}"
         precisions = sorted({kernel.precision for kernel in deciding})
         if len(precisions) > 1:
-            return self._noted(op_id, f"{words}; its {len(kernels)} kernels ran at {' and '.join(precisions)}")
+            return self._noted(op_id, f"{words}; its {len(kernels)} kernels are at {' and '.join(precisions)}")
         if deciding[0].precision != planned:
             return self._noted(op_id, f"planned {planned}, but {words} at {deciding[0].precision}")
         if planned is Precision.FP32:

@@ -1,0 +1,30 @@
+"""Carries op ids from a flat graph to a program that torch exports from it, and through its decompositions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import fx
+
+from ace_studio.engine.quantize.flat_graph import OP_ID
+
+_OURS = "ace_op_id"
+"""Key of our entry in ``node.meta["custom"]``, which torch copies to what a node becomes."""
+
+
+def carry_ids(old: fx.Graph, new: fx.Graph) -> None:
+    """Write the op ids into metadata that torch keeps. Tracing again keeps the order of calls of each operator."""
+    waiting: dict[Any, list[str | None]] = {}
+    for node in old.nodes:
+        if node.op == "call_function":
+            waiting.setdefault(node.target, []).append(node.meta.get(OP_ID))
+    for node in new.nodes:
+        ids = waiting.get(node.target, [])
+        if node.op == "call_function" and ids and (op_id := ids.pop(0)):
+            node.meta["custom"] = {**(node.meta.get("custom") or {}), _OURS: op_id}
+
+
+def carried_id(node: fx.Node) -> str:
+    """The id of the op that a node computes; empty if it is not known."""
+    known = node.meta.get("custom") or {}
+    return str(known.get(_OURS, "")) if node.op == "call_function" else ""
