@@ -44,9 +44,12 @@ class GraphTraits:
         is_softmax = any("softmax" in name.lower() for name in self.names)
         written_out = is_softmax and sum(self.names[name] for name in ops.BATCHED_PRODUCTS) > 1
         self.has_attention = self._has(ops.ATTENTION) or written_out
-        self.bags = sum(count for name, count in self.names.items() if "embedding_bag" in name)
-        tables = zip(self._names, graph.weight_bytes, strict=True)
-        self.lookups = sum(name in ops.TABLE_LOOKUPS and weights > 0 for name, weights in tables)
+        tables = enumerate(zip(self._names, graph.weight_bytes, strict=True))
+        lookups = {row for row, (name, weights) in tables if name in ops.TABLE_LOOKUPS and weights > 0}
+        reductions = (row for row, name in enumerate(self._names) if name in {"sum", "mean", "amax"})
+        reduced = sum(not lookups.isdisjoint(self._sources[row]) for row in reductions)
+        self.bags = reduced + sum(count for name, count in self.names.items() if "embedding_bag" in name)
+        self.lookups = len(lookups) - reduced
 
     def _has(self, names: Iterable[str]) -> bool:
         return any(name in self.names for name in names)

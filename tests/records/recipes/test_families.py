@@ -10,6 +10,7 @@ import torch
 from msgspec.structs import replace
 
 from ace_studio.engine.graph_table import build_graph_table
+from ace_studio.engine.torch_private.exporting import export_program
 from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.families import FAMILIES, family_of_graph
 from ace_studio.records.recipes.file import parse_recipe
@@ -38,6 +39,30 @@ def test_a_model_of_no_family_is_none():
     tiny = tiny_models.many_outputs()
     program = torch.export.export(tiny.module, (), tiny.examples[0], strict=False)
     assert family_of_graph(build_graph_table(program, module=tiny.module)) is None
+
+
+class TwoBags(torch.nn.Module):
+    """A recommender of tables alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = torch.nn.ModuleList(torch.nn.EmbeddingBag(20, 8, mode="sum") for _ in range(2))
+        self.top = torch.nn.Linear(16, 1)
+
+    def forward(self, ids):
+        return self.top(torch.cat([table(ids) for table in self.tables], dim=1))
+
+
+@pytest.mark.parametrize("traces_as", [torch.export.export, lambda *args, **more: export_bags(*args)])
+def test_tables_in_bags_are_a_recommender_however_they_are_traced(traces_as):
+    module, ids = TwoBags().eval(), torch.randint(0, 20, (4, 3))
+    program = traces_as(module, (ids,), strict=False)
+    assert family_of_graph(build_graph_table(program, module=module)).name == "recommender"
+
+
+def export_bags(module, args):
+    with torch.no_grad():
+        return export_program(module, args, {}, dynamic_shapes=None, strict=False)
 
 
 class CausalMask(family_models.TextEncoder):
