@@ -95,6 +95,13 @@ torch.set_num_threads({threads})
 model = torch.export.load({path}).module()
 outputs = model(*map(torch.from_numpy, inputs))"""
 _COMPILED = _EXPORTED.replace("torch.export.load({path}).module()", "torch.compile(torch.export.load({path}).module())")
+_CORE_ML = """\
+import coremltools  # on a Mac: Core ML chooses the units and the threads
+
+model = coremltools.models.MLModel({path})
+spec = model.get_spec().description
+found = model.predict(dict(zip([one.name for one in spec.input], inputs)))
+outputs = [found[one.name] for one in spec.output]"""
 _PACKAGE = """\
 import os
 
@@ -171,6 +178,16 @@ _ROWS = (
         implementation="ace_studio.engine.targets.executorch.target:ExecuTorchTarget",
         packages=("executorch",),
         install="pip install 'executorch>=1.4,<1.6'",
+        rounding=RoundingStyle.RESULTS,
+    ),
+    TargetRow(
+        name="coreml",
+        is_built_for_sizes=True,
+        label="Core ML",
+        implementation="ace_studio.engine.targets.coreml.target:CoreMlTarget",
+        opening_code=_CORE_ML,
+        packages=("coremltools",),
+        install="pip install 'coremltools>=9,<10'",
         rounding=RoundingStyle.RESULTS,
     ),
     TargetRow(

@@ -163,6 +163,8 @@ def _check_movable(result: Result, run: TargetRun, artifact: Path) -> None:
     why = ""
     if (artifact / "pieces.json").exists():
         why = "the model's own Python runs between its subgraphs, and that is never sent"
+    elif run.target == "coreml":
+        why = "Core ML packages are timed by a run on the Mac itself"
     elif row is None or (row.opener or run.target) not in RUNTIMES:
         why = f"an artifact of {run.target} opens only on the machine that it was built on, or one just like it"
     elif str(result.environment.get("device", "cpu")) != "cpu":

@@ -14,7 +14,7 @@ MARK = "ace-studio-probe:"
 NAMES = (
     "msgspec", "networkx", "numpy", "platformdirs", "psutil", "filelock", "jinja2", "safetensors", "scipy", "torch",
     "torchao", "onnx", "onnxscript", "onnxruntime", "openvino", "nncf", "executorch", "tensorrt", "torch-pruning",
-    "transformers", "timm", "torchvision", "litert-torch", "ai-edge-litert", "ai-edge-quantizer",
+    "transformers", "timm", "torchvision", "litert-torch", "ai-edge-litert", "ai-edge-quantizer", "coremltools",
 )  # fmt: skip
 
 

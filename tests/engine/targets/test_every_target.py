@@ -46,10 +46,13 @@ COMPILED_CASES = {
         Precision.INT8_STATIC: ("conv_net", "mlp"),
         Precision.INT8_DYNAMIC: ("mlp",),
     },
+    "coreml": dict.fromkeys(Precision, MODELS),
 }
 """A build takes seconds: what the graph carries into both compilers alike is tried with one of them."""
 
 AVAILABLE = [name for name, target in TARGETS.items() if target.available().ok]
+NOT_RUN = {name: TARGETS[name].run_problem() for name in AVAILABLE if TARGETS[name].run_problem()}
+"""What can be built here, but not run -> why: only the build, what it says of every op, and the file are tried."""
 ABSENT = [name for name in TARGETS if name not in AVAILABLE]
 
 
@@ -98,6 +101,14 @@ def candidate(lower, target, precision, model):
     return lower(target, precision, model)
 
 
+@pytest.fixture
+def runnable(candidate, target):
+    """The built candidate, where it can be run."""
+    if target in NOT_RUN:
+        pytest.skip(NOT_RUN[target])
+    return candidate
+
+
 def test_the_registry_has_the_rows_of_the_recipe_in_its_order():
     assert list(TARGETS) == list(TARGET_ROWS)
     assert all(target.name == name and target.label for name, target in TARGETS.items())
@@ -110,7 +121,8 @@ def test_the_report_gives_a_reason_for_everything_that_is_missing():
         assert set(row.precisions) == set(Precision)
         assert row.available or all(row.precisions.values())
         assert row.version or not row.available
-        assert row.is_in_auto == TARGET_ROWS[row.name].is_in_auto
+        assert row.not_run == TARGETS[row.name].run_problem()
+        assert row.is_in_auto == (TARGET_ROWS[row.name].is_in_auto and not row.not_run)
 
 
 def test_the_report_of_refusals_is_what_binding_a_plan_would_say_of_each_operator():
@@ -129,11 +141,11 @@ def test_the_report_of_refusals_is_what_binding_a_plan_would_say_of_each_operato
 
 
 @every_case
-def test_the_result_is_nested_and_typed_like_eager_s(candidate, target, precision, model):
+def test_the_result_is_nested_and_typed_like_eager_s(runnable, target, precision, model):
     captured = captured_model(model)
     with torch.no_grad():
         expected = captured.example.call(captured.module)
-    got = captured.example.call(candidate)
+    got = captured.example.call(runnable)
     assert pytree.tree_structure(got) == pytree.tree_structure(expected)
     assert [(leaf.dtype, leaf.shape) for leaf in tensor_leaves(got)] == [
         (leaf.dtype, leaf.shape) for leaf in tensor_leaves(expected)
@@ -141,13 +153,13 @@ def test_the_result_is_nested_and_typed_like_eager_s(candidate, target, precisio
 
 
 @every_case
-def test_it_stays_close_to_eager_at_every_size_also_unseen_ones(candidate, target, precision, model):
+def test_it_stays_close_to_eager_at_every_size_also_unseen_ones(runnable, target, precision, model):
     captured = captured_model(model)
     assert captured.unseen
     for example in captured.examples:
         with torch.no_grad():
             reference = tensor_leaves(example.call(captured.module))
-        found = sqnr_db(reference, tensor_leaves(example.call(candidate)))
+        found = sqnr_db(reference, tensor_leaves(example.call(runnable)))
         assert found >= MIN_SQNR_DB[precision], [tuple(leaf.shape) for leaf in example.tensors()]
 
 
@@ -171,15 +183,15 @@ def test_read_back_sees_the_planned_precision_in_what_really_runs(candidate, tar
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "precision", "model"), MLP_CASES)
 def test_the_saved_artifact_gives_the_same_in_another_process(
-    candidate, target, precision, model, tmp_path, opener, monkeypatch
+    runnable, target, precision, model, tmp_path, opener, monkeypatch
 ):
     if precision is not Precision.FP32:  # one of each target is opened in a process of its own, as a run does it
         monkeypatch.setattr(artifact, "_carry_out", opener)
     captured = captured_model(model)
-    expected = [tensor_leaves(example.call(candidate)) for example in captured.examples]
+    expected = [tensor_leaves(example.call(runnable)) for example in captured.examples]
     verify_artifact(
         target,
-        candidate.save(tmp_path),
+        runnable.save(tmp_path),
         captured.examples,
         expected=expected,
         places=tensor_places(captured),
@@ -190,12 +202,12 @@ def test_the_saved_artifact_gives_the_same_in_another_process(
 
 
 @pytest.mark.parametrize(("target", "precision", "model"), MLP_CASES)
-def test_one_thread_means_one_thread(candidate, target, precision, model):
+def test_one_thread_means_one_thread(runnable, target, precision, model):
     example = captured_model(model).example
-    example.call(candidate)
+    example.call(runnable)
     wall, cpu = time.perf_counter(), time.process_time()
     while time.perf_counter() - wall < 0.2:
-        example.call(candidate)
+        example.call(runnable)
     assert (time.process_time() - cpu) / (time.perf_counter() - wall) < 1.2
 
 
@@ -217,6 +229,17 @@ def test_a_target_that_is_not_there_says_so_instead_of_failing_oddly(target, tmp
     with pytest.raises(AceError) as caught:
         TARGETS[target].lower(make_job(captured, bound("eager", captured, Precision.FP32), tmp_path))
     assert caught.value.problem.code in {ErrorCode.UNSUPPORTED, ErrorCode.NOT_INSTALLED}
+
+
+@pytest.mark.parametrize("target", NOT_RUN)
+def test_what_cannot_be_run_here_is_saved_and_says_why_when_it_is_called(target, lower, tmp_path):
+    lowered = lower(target, Precision.FP32, "mlp")
+    path = lowered.save(tmp_path)
+    assert path.exists()
+    for call in (lambda: captured_model("mlp").example.call(lowered), lambda: TARGETS[target].load(path, threads=1)):
+        with pytest.raises(AceError) as caught:
+            call()
+        assert (caught.value.problem.code, caught.value.problem.why) == (ErrorCode.UNSUPPORTED, NOT_RUN[target])
 
 
 @pytest.mark.parametrize("target", AVAILABLE)

@@ -28,6 +28,16 @@ def test_a_target_that_auto_leaves_out_is_not_ticked_and_says_so(desk, int8_plan
     assert form._reasons["aoti"].text() == ""
 
 
+def test_a_target_that_can_only_be_saved_here_says_so(desk, int8_plan):
+    environment = desk.document.environment
+    why = "Core ML runs only on macOS; open the package there"
+    saved = replace(environment.targets[0], name="coreml", available=True, precisions={}, is_in_auto=False, not_run=why)
+    desk.session._state.change(environment=replace(environment, targets=(saved,)))
+    desk.settle()
+    form = int8_plan.targets
+    assert not form.boxes["coreml"].isChecked() and form._reasons["coreml"].text() == why
+
+
 def test_before_the_engine_has_reported_auto_ticks_what_the_rows_say(desk, int8_plan):
     environment = desk.document.environment
     desk.session._state.change(environment=replace(environment, targets=()))
@@ -49,8 +59,8 @@ def test_targets_that_are_missing_are_grey_and_say_why(desk, example_plan):
 def test_targets_are_chosen_one_by_one(desk, example_plan):
     example_plan.targets.auto.click()
     desk.settle()
-    for name in ("eager", "inductor", "openvino"):
-        if example_plan.targets.boxes[name].isChecked():
-            example_plan.targets.boxes[name].click()
+    for name, box in example_plan.targets.boxes.items():
+        if name != "onnxruntime" and box.isChecked():
+            box.click()
     desk.settle()
     assert desk.document.recipe.targets.names == ("onnxruntime",)

@@ -1,0 +1,41 @@
+"""Which ops get 8 bits, and that the file holds our integers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from ace_studio.engine.targets.coreml.package import read_spec
+from ace_studio.engine.targets.coreml.quantize import coreml_op_problem
+from ace_studio.records.recipes.plan import Precision
+from tests.engine.targets.conftest import captured_model
+from tests.engine.targets.coreml.conftest import WEIGHTS, needs_coreml, operations
+
+
+def test_an_operator_without_8_bits_is_refused_with_the_reason():
+    assert coreml_op_problem("aten.conv2d.default", Precision.INT8_WEIGHT) == ""
+    assert coreml_op_problem("aten.embedding.default", Precision.INT8_STATIC) == ""
+    assert "no 8-bit values around aten.softmax.int" in coreml_op_problem("aten.softmax.int", Precision.INT8_STATIC)
+    assert "aten.add.Tensor has no weight" in coreml_op_problem("aten.add.Tensor", Precision.INT8_WEIGHT)
+
+
+@needs_coreml
+@pytest.mark.slow
+def test_the_weights_in_the_file_are_our_integers(package):
+    from coremltools.libmilstoragepython import _BlobStorageReader
+
+    stored = [one for one in operations(read_spec(package)) if one.type.startswith("constexpr")]
+    matrices = [one.weight.detach() for one in captured_model("mlp").module.modules() if isinstance(one, nn.Linear)]
+    assert len(stored) == len(matrices) > 1
+    reader = _BlobStorageReader(str(package / WEIGHTS))
+    for one, matrix in zip(stored, matrices, strict=True):
+        integers = one.attributes["quantized_data"]
+        kept = (
+            reader.read_int8_data(integers.blobFileValue.offset)
+            if integers.HasField("blobFileValue")
+            else list(memoryview(integers.immediateValue.tensor.bytes.values).cast("b"))
+        )
+        scales = matrix.abs().amax(1, keepdim=True) / 127
+        expected = (matrix / scales).round().to(torch.int8)
+        assert torch.equal(torch.tensor(kept, dtype=torch.int8).reshape(matrix.shape), expected)
