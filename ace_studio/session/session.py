@@ -145,7 +145,14 @@ class Session:
         self._state.autosave.wait()
 
     def apply(self, event: messages.AnyEvent) -> None:
-        """Take in an event of the engine. Late events of a job that has ended change nothing but the history."""
+        """Take in an event of the engine. Late events of a job that has ended change nothing but the history.
+
+        It is about the present model, also while a past run or a comparison is shown.
+        """
+        with self._state.at_present():
+            self._apply(event)
+
+    def _apply(self, event: messages.AnyEvent) -> None:
         request = self._queue.current
         match event:
             case messages.LogLine(text=text):

@@ -92,8 +92,27 @@ class SessionState:
         """Show the present choices and findings again; nothing happens if they are shown."""
         if self._aside is not None:
             (document, self.undo_stack), self._aside = self._aside, None
-            kept = {name: getattr(self.document, name) for name in ABOUT_THE_WINDOW}
-            self.set_document(replace(document, **kept))
+            self.set_document(_in_window_of(document, self.document))
+
+    @contextmanager
+    def at_present(self) -> Iterator[None]:
+        """What the block does is about the present choices and findings, whatever is shown.
+
+        What is shown stays, but for what is about the window; the listeners hear of that at the end.
+        """
+        if self._aside is None:
+            yield
+            return
+        shown, listeners = (self.document, self.undo_stack), self.listeners
+        (present, self.undo_stack), self._aside = self._aside, None
+        self.document, self.listeners = _in_window_of(present, self.document), []
+        try:
+            yield
+        finally:
+            self._aside, self.listeners = (self.document, self.undo_stack), listeners
+            found = self.document
+            self.document, self.undo_stack = shown
+            self.set_document(_in_window_of(self.document, found))
 
     def choose(self, label: str, recipe: Recipe, *, subject: str = "") -> None:
         """Make this the recipe, as an undoable step. Steps of one ``subject`` in quick succession are merged."""
@@ -126,3 +145,8 @@ class SessionState:
             text=self.saved_text,
             recipe=document.recipe,
         )
+
+
+def _in_window_of(document: Document, other: Document) -> Document:
+    """A document with what the other one says about the window."""
+    return replace(document, **{name: getattr(other, name) for name in ABOUT_THE_WINDOW})

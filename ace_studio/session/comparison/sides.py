@@ -11,7 +11,7 @@ from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import OpReport, Result, ResultStatus, TargetRun
+from ace_studio.records.results import CaptureReport, OpReport, Result, ResultStatus, TargetRun
 from ace_studio.session.comparison.figures import ComparedRow, RecipeChange, compared_rows, recipe_changes
 from ace_studio.session.comparison.graphs import MergedGraph, OpChange, merged_graph, op_changes
 
@@ -43,6 +43,8 @@ class PinnedSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     recipe: Recipe | None = None
     graph: GraphTable | None = None
     sources: dict[str, str] = {}
+    capture: CaptureReport | None = None
+    """How the graph was captured, also without a run."""
     result: Result | None = None
     folder: str = ""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.results import CaptureReport
 from ace_studio.records.safe_file import LARGEST_KEPT_BYTES, read_plain, write_atomically
 
 KEPT = 40
@@ -20,6 +21,8 @@ class KeptGraph(msgspec.Struct, frozen=True):
 
     graph: GraphTable
     sources: dict[str, str]
+    capture: CaptureReport | None = None
+    """How it was captured; None in a file of an earlier version."""
 
 
 class KeptGraphs:

@@ -16,7 +16,7 @@ from ace_studio.records.recipes.file import parse_recipe, read_recipe_text, reci
 from ace_studio.records.results import decode_result
 from ace_studio.records.safe_file import read_plain
 from ace_studio.session.comparison.sides import Pin, PinnedPair, PinnedSide, comparison_of
-from ace_studio.session.document import Document, JobKind, Selection
+from ace_studio.session.document import Document, Selection
 from ace_studio.session.kept.graphs import KeptGraph
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.state import SessionState
@@ -94,7 +94,7 @@ class ComparisonVerbs:
                 self._found = event
             case JobFinished() if (found := self._found) is not None:
                 side, file = self._asked
-                kept = self._captured[found.fingerprint] = KeptGraph(found.graph, found.sources)
+                kept = self._captured[found.fingerprint] = KeptGraph(found.graph, found.sources, found.capture)
                 self._history.graphs.keep(found.fingerprint, kept)
                 self._pin(side, Pin(name=f"{file.parent.name}/{file.name}", fingerprint=found.fingerprint))
             case JobFailed(problems=problems):
@@ -130,7 +130,7 @@ class ComparisonVerbs:
         if first is None or second is None:
             return
         with self._state.reporting():
-            if document.activity.verb is not JobKind.NONE:
+            if document.activity.is_working:
                 remedy = "Compare when it is done, or cancel it"
                 raise AceError.of(ErrorCode.USAGE, "The engine is busy", remedy=remedy)
             pins = first, second
@@ -200,7 +200,8 @@ class ComparisonVerbs:
 
     def _choices_pin(self, document: Document) -> Pin:
         if document.graph is not None and not document.is_capture_stale:
-            self._history.graphs.keep(document.fingerprint, KeptGraph(document.graph, document.sources))
+            kept = KeptGraph(document.graph, document.sources, document.capture)
+            self._history.graphs.keep(document.fingerprint, kept)
             fingerprint, words = document.fingerprint, "plan and capture"
         else:
             fingerprint, words = "", "plan"
@@ -235,6 +236,7 @@ class ComparisonVerbs:
             recipe=parse_recipe(text, name=pin.name) if text else None,
             graph=graph.graph if graph else None,
             sources=graph.sources if graph else {},
+            capture=result.capture if result else graph.capture if graph else None,
             result=result,
             folder=folder,
         ).of_row(pin.row)
@@ -246,7 +248,7 @@ class ComparisonVerbs:
         result = second.result or first.result
         recipe = second.recipe or first.recipe or present.recipe
         chosen = second.result.chosen if second.result else None
-        capture = result.capture if result is not None else None
+        is_first_alone = second.graph is None and second.result is None
         selected = Selection(run=None if chosen is None else found.run_count + chosen)
         missing = [
             Problem(
@@ -267,7 +269,7 @@ class ComparisonVerbs:
             folder=second.folder or first.folder or present.folder,
             graph=found.merged.table if found.merged else None,
             sources=first.sources | second.sources,
-            capture=capture,
+            capture=first.capture if is_first_alone else second.capture,
             baseline=result.baseline if result is not None else None,
             runs=found.runs,
             run_numbers=tuple(range(len(found.runs))),

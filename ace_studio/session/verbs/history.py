@@ -13,7 +13,7 @@ from ace_studio.records.messages import AnyRequest, JobFinished, RunRequest
 from ace_studio.records.recipes.file import parse_recipe, recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, ResultStatus
-from ace_studio.session.document import JobKind, Selection
+from ace_studio.session.document import Selection
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History, HistoryBusyError, RemovedRuns
 from ace_studio.session.kept.started import StartedRun, remove
@@ -102,7 +102,7 @@ class HistoryVerbs:
         """Show a past run in all panels, read-only, until `leave_past_run`."""
         document = self._state.document
         with self._state.reporting():
-            if document.activity.verb is not JobKind.NONE:
+            if document.activity.is_working:
                 raise AceError.of(
                     ErrorCode.USAGE, "The engine is busy", remedy="Look at the run when it is done, or cancel it"
                 )
@@ -139,7 +139,7 @@ class HistoryVerbs:
         """The graph with this fingerprint: the present one, or one that is kept."""
         present = self._state.present
         if fingerprint and present.graph is not None and present.fingerprint == fingerprint:
-            return KeptGraph(present.graph, present.sources)
+            return KeptGraph(present.graph, present.sources, present.capture)
         return self.graphs.find(fingerprint) if fingerprint else None
 
     def leave_past_run(self) -> None:
@@ -215,7 +215,7 @@ class HistoryVerbs:
         document = self._state.document
         if document.graph is not None and document.graph_job == job and fingerprint:
             with self._state.reporting():
-                self.graphs.keep(fingerprint, KeptGraph(document.graph, document.sources))
+                self.graphs.keep(fingerprint, KeptGraph(document.graph, document.sources, document.capture))
 
 
 def _then_remove(note: Path | None, call: Callable[..., object], *arguments: object) -> None:

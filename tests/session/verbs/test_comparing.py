@@ -11,10 +11,10 @@ from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.results import encode_result
 from ace_studio.session.comparison.graphs import OpChange
 from ace_studio.session.comparison.sides import compared_ops
-from ace_studio.session.document import COMPARING
+from ace_studio.session.document import COMPARING, EngineState, Part
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import CAPTURE, READY, captured, graph, inspected, result, target_run
+from tests.session.fake_engine_link import CAPTURE, READY, Watcher, captured, graph, inspected, result, target_run
 
 
 def run(session, engine, *targets, output="/out"):
@@ -82,11 +82,39 @@ def test_pins_come_back_with_their_model_after_a_restart(opened, engine, model, 
     again.files.open_path(model)
     assert again.document.pins == pins
     again.comparing.show()
-    assert again.document.comparison is None
-    assert again.document.problems[-1].what == "The engine is busy"
-    again.apply(inspected(engine.job, "make_model", path=str(model)))
-    again.comparing.show()
     assert again.document.comparison is not None
+
+
+def test_runs_are_compared_while_the_engine_starts_and_what_it_then_says_is_about_the_open_model(
+    opened, engine, model, tmp_path
+):
+    one, other = run(opened, engine, "a"), run(opened, engine, "b")
+    sent = len(engine.sent)
+    again = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
+    again.files.open_path(model)
+    assert again.document.activity.state is EngineState.STARTING
+    again.comparing.compare_runs(one, other)
+    compared = again.document.comparison
+    assert compared is not None
+    assert not again.document.problems
+    seen = Watcher(again)
+    again.apply(READY)
+    assert len(engine.sent) > sent
+    again.apply(inspected(engine.job, "make_model", path=str(model)))
+    again.apply(JobFinished(job=engine.job))
+    assert (again.document.comparison, again.document.file) == (compared, None)
+    assert again.document.activity.state is EngineState.IDLE
+    assert Part.ACTIVITY in seen.taken(), "the state of the engine is of the window"
+    again.comparing.hide()
+    assert again.document.file.path == str(model)
+
+
+def test_nothing_is_compared_while_a_run_goes_on(opened, engine):
+    one, other = run(opened, engine, "a"), run(opened, engine, "b")
+    opened.jobs.run()
+    opened.comparing.compare_runs(one, other)
+    assert opened.document.comparison is None
+    assert opened.document.problems[-1].what == "The engine is busy"
 
 
 def test_one_pin_stays_when_another_model_is_opened_and_a_pair_goes(opened, model):
