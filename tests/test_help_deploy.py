@@ -25,8 +25,12 @@ from tests.help_blocks import Block, blocks_of
 from tests.test_example import load_file
 
 PAGE = "resources/help/deploy.md"
-FOLDERS = {"onnxruntime": "00", "openvino": "01", "eager": "02", "aoti": "03"}
-FILES = {"onnxruntime": "model.onnx", "openvino": "model.xml", "eager": "model.pt2", "aoti": "model.pt2"}
+PAGES = (PAGE, "resources/help/deploy-litert.md")
+FOLDERS = {"onnxruntime": "00", "openvino": "01", "eager": "02", "aoti": "03", "litert": "04"}
+FILES = {
+    "onnxruntime": "model.onnx", "openvino": "model.xml", "eager": "model.pt2", "aoti": "model.pt2",
+    "litert": "model.tflite",
+}  # fmt: skip
 PROGRAMS = {"onnxruntime": "run_onnx", "openvino": "run_openvino", "aoti": "run_package"}
 BFLOAT16 = Warning(
     code="artifact-options",
@@ -41,7 +45,8 @@ def artifact_of(target: str) -> str:
 
 
 def python_of(target: str) -> Block:
-    (block,) = [one for one in blocks_of(PAGE) if one.language == "python" and artifact_of(target) in one.text]
+    blocks = [block for page in PAGES for block in blocks_of(page)]
+    (block,) = [one for one in blocks if one.language == "python" and artifact_of(target) in one.text]
     return block
 
 

@@ -95,6 +95,24 @@ torch.set_num_threads({threads})
 model = torch.export.load({path}).module()
 outputs = model(*map(torch.from_numpy, inputs))"""
 _COMPILED = _EXPORTED.replace("torch.export.load({path}).module()", "torch.compile(torch.export.load({path}).module())")
+_LITERT = """\
+from ai_edge_litert.interpreter import Interpreter
+
+model = Interpreter({path}, num_threads={threads})
+
+
+def run(inputs):
+    places = [one["index"] for one in model.get_input_details()]
+    for place, one in zip(places, inputs):
+        model.resize_tensor_input(place, one.shape, strict=True)
+    model.allocate_tensors()
+    for place, one in zip(places, inputs):
+        model.set_tensor(place, one)
+    model.invoke()
+    return [model.get_tensor(one["index"]) for one in model.get_output_details()]
+
+
+outputs = run(inputs)"""
 _CORE_ML = """\
 import coremltools  # on a Mac: Core ML chooses the units and the threads
 
@@ -178,6 +196,15 @@ _ROWS = (
         implementation="ace_studio.engine.targets.executorch.target:ExecuTorchTarget",
         packages=("executorch",),
         install="pip install 'executorch>=1.4,<1.6'",
+        rounding=RoundingStyle.RESULTS,
+    ),
+    TargetRow(
+        name="litert",
+        label="LiteRT",
+        implementation="ace_studio.engine.targets.litert.target:LiteRtTarget",
+        opening_code=_LITERT,
+        packages=("ai_edge_litert", "ai_edge_quantizer", "litert_torch"),
+        install="pip install 'litert-torch>=0.10,<0.11'",
         rounding=RoundingStyle.RESULTS,
     ),
     TargetRow(

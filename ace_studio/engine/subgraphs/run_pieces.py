@@ -627,6 +627,27 @@ def _open_executorch(path: Path, threads: int) -> Flat:
     return run
 
 
+def _open_litert(path: Path, threads: int) -> Flat:
+    from ai_edge_litert.interpreter import Interpreter  # noqa: PLC0415 - as above
+
+    model = Interpreter(str(path), num_threads=threads)
+    inputs, outputs = (
+        [one["index"] for one in found()] for found in (model.get_input_details, model.get_output_details)
+    )
+
+    def run(*tensors: Tensor) -> list[Tensor]:
+        arrays = [tensor.contiguous().numpy() for tensor in tensors]
+        for index, array in zip(inputs, arrays, strict=True):
+            model.resize_tensor_input(index, array.shape, strict=True)
+        model.allocate_tensors()
+        for index, array in zip(inputs, arrays, strict=True):
+            model.set_tensor(index, array)
+        model.invoke()
+        return [torch.from_numpy(model.get_tensor(index)) for index in outputs]
+
+    return run
+
+
 OPENERS: dict[str, Callable[[Path, int], Flat]] = {
     "eager": _open_program,
     "inductor": _open_compiled,
@@ -634,5 +655,6 @@ OPENERS: dict[str, Callable[[Path, int], Flat]] = {
     "onnxruntime": _open_onnxruntime,
     "openvino": _open_openvino,
     "executorch": _open_executorch,
+    "litert": _open_litert,
 }
 """Opener -> function that opens a saved subgraph. The row of a target names its opener; most have their own."""

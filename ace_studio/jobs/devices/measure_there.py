@@ -298,6 +298,26 @@ def open_executorch(path: Path, given: list[Any], threads: int) -> Callable[[], 
     return call
 
 
+def open_litert(path: Path, given: list[Any], threads: int) -> Callable[[], object]:
+    """A model of LiteRT."""
+    interpreter: Any = importlib.import_module("ai_edge_litert.interpreter")
+
+    model = interpreter.Interpreter(str(path), num_threads=threads)
+    places = [one["index"] for one in model.get_input_details()]
+    for place, array in zip(places, given):  # noqa: B905 - Python 3.7 has no strict
+        model.resize_tensor_input(place, array.shape, strict=True)
+    model.allocate_tensors()
+    outputs = [one["index"] for one in model.get_output_details()]
+
+    def call() -> object:
+        for place, array in zip(places, given):  # noqa: B905 - as above
+            model.set_tensor(place, array)
+        model.invoke()
+        return [model.get_tensor(place) for place in outputs]
+
+    return call
+
+
 RUNTIMES = {
     "onnxruntime": (open_onnxruntime, "onnxruntime", ("numpy",)),
     "openvino": (open_openvino, "openvino", ("numpy",)),
@@ -305,6 +325,7 @@ RUNTIMES = {
     "inductor": (open_inductor, "torch", ("numpy",)),
     "aoti": (open_aoti, "torch", ("numpy",)),
     "executorch": (open_executorch, "executorch", ("torch", "numpy")),
+    "litert": (open_litert, "ai_edge_litert", ("numpy",)),
 }
 """Runtime -> what opens its artifacts, its package, and what that needs besides."""
 

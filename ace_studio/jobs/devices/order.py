@@ -24,7 +24,7 @@ from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding, TensorSpec, Values, ValueSource, is_file_value, read_values
 from ace_studio.records.untrusted import untrusted_problem
 
-RUNTIMES = ("eager", "inductor", "aoti", "onnxruntime", "openvino", "executorch")
+RUNTIMES = ("eager", "inductor", "aoti", "onnxruntime", "openvino", "executorch", "litert")
 """What ``measure_there.py`` can open."""
 HOLDS_CODE = frozenset({"eager", "inductor", "aoti"})
 """Their artifacts are programs of torch: opening one may run code that it brings."""
@@ -174,7 +174,7 @@ def _check_movable(result: Result, run: TargetRun, artifact: Path) -> None:
             ErrorCode.UNSUPPORTED,
             f"{run.target} {run.precision} cannot be measured on another device",
             why=why,
-            remedy="Build it for onnxruntime, openvino or executorch, with the whole graph captured",
+            remedy="Build it for onnxruntime, openvino, executorch or litert, with the whole graph captured",
         )
 
 

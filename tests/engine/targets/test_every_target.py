@@ -46,6 +46,7 @@ COMPILED_CASES = {
         Precision.INT8_STATIC: ("conv_net", "mlp"),
         Precision.INT8_DYNAMIC: ("mlp",),
     },
+    "litert": dict.fromkeys(Precision, ("conv_net", "mlp")),  # the other one has two dynamic sizes, which it refuses
     "coreml": dict.fromkeys(Precision, MODELS),
 }
 """A build takes seconds: what the graph carries into both compilers alike is tried with one of them."""

@@ -46,9 +46,13 @@ def _found(captured, lowered):
     return sqnr_db(*([torch.cat(output) for output in zip(*calls, strict=True)] for calls in (wide, built)))
 
 
-@pytest.mark.parametrize("target", [name for name in ("onnxruntime", "executorch") if TARGETS[name].available().ok])
+@pytest.mark.parametrize(
+    "target", [name for name in ("onnxruntime", "executorch", "litert") if TARGETS[name].available().ok]
+)
 @pytest.mark.parametrize("model", list(MODELS))
 def test_what_is_built_is_as_good_as_foretold(target, model, lower):
+    if target == "litert" and model == "text_model":
+        pytest.skip("it refuses two dynamic sizes")
     captured = captured_model(model)
     lowered = lower(target, Precision.INT8_STATIC, model)
     plan = bound(target, captured, Precision.INT8_STATIC)

@@ -1,0 +1,1 @@
+"""LiteRT (TensorFlow Lite): the target, its files and their quantization."""
