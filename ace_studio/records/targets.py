@@ -118,8 +118,16 @@ import coremltools  # on a Mac: Core ML chooses the units and the threads
 
 model = coremltools.models.MLModel({path})
 spec = model.get_spec().description
-found = model.predict(dict(zip([one.name for one in spec.input], inputs)))
-outputs = [found[one.name] for one in spec.output]"""
+
+
+def run(inputs):
+    names = [one.name for one in spec.input]
+    given = [one if one.dtype.kind == "f" else one.astype("int32") for one in inputs]
+    found = model.predict(dict(zip(names, given)))
+    return [found[one.name] for one in spec.output]
+
+
+outputs = run(inputs)"""
 _PACKAGE = """\
 import os
 

@@ -248,8 +248,9 @@ def _status(row: ResultRow) -> str:
         return tr("baseline")
     if row.stage:
         return row.stage
-    done = "not run" if run.not_run else "built"
-    words = tr(run.status.value if run.status is not RunStatus.OK or run.latency_ms else done)
+    words = tr(run.status.value if run.status is not RunStatus.OK or run.latency_ms else "built")
+    if run.not_run and run.status is RunStatus.OK:
+        words = tr("not run")
     return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
 
 
