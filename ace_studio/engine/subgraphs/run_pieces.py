@@ -643,7 +643,7 @@ def _open_litert(path: Path, threads: int) -> Flat:
         for index, array in zip(inputs, arrays, strict=True):
             model.set_tensor(index, array)
         model.invoke()
-        return [torch.from_numpy(model.get_tensor(index)) for index in outputs]
+        return [torch.as_tensor(model.get_tensor(index)) for index in outputs]
 
     return run
 

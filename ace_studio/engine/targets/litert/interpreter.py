@@ -64,8 +64,8 @@ class LiteRtModel:
                 error,
                 remedy="Give inputs of the types and sizes that were traced, or let sizes that differ be dynamic.",
             ) from error
-        # The interpreter copies what it gives.
-        return [torch.from_numpy(self._interpreter.get_tensor(index)) for index in self._outputs]
+        # The interpreter copies what it gives; a value without dimensions comes as a number of NumPy.
+        return [torch.as_tensor(self._interpreter.get_tensor(index)) for index in self._outputs]
 
     def give(self, arrays: Sequence[Any]) -> None:
         """Set the inputs; memory is planned again if a size differs from that of the last call."""
@@ -98,7 +98,7 @@ class LiteRtModel:
         """The values of the last call by name, if the model was opened to keep them."""
         for detail in self._interpreter.get_tensor_details():
             if detail["name"] in names:
-                yield detail["name"], torch.from_numpy(self._interpreter.get_tensor(detail["index"]))
+                yield detail["name"], torch.as_tensor(self._interpreter.get_tensor(detail["index"]))
 
     def _check(self, tensors: Sequence[Tensor]) -> None:
         for limit in self._limits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.litert.model_file import with_limits
@@ -11,6 +12,8 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.tensors import SizeLimit
 from tests.engine.targets.conftest import captured_model
+from tests.engine.targets.onnx_cases import capture, job_for
+from tests.tiny_models import TinyModel
 
 TARGET = TARGETS["litert"]
 pytestmark = [
@@ -38,6 +41,22 @@ def test_the_file_refuses_sizes_beyond_the_range_that_it_was_proven_at(lower, tm
     for count in (2, 51):
         with pytest.raises(AceError, match=f"x.0 must be 3 to 50, and it is {count}"):
             run(torch.zeros(count, 16))
+
+
+class Total(nn.Module):
+    """x [n, 4] -> the sum of all as a tensor without dimensions, and whether it is positive."""
+
+    def forward(self, x):
+        total = x.sum()
+        return total, total > 0
+
+
+def test_a_result_without_dimensions_is_a_tensor_too():
+    captured = capture(TinyModel(Total().eval(), ((torch.ones(2, 4),), (torch.ones(3, 4),))))
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.FP32))
+    total, is_positive = lowered(torch.full((5, 4), 2.0))
+    assert (total.shape, total.dtype, float(total)) == ((), torch.float32, 40.0)
+    assert (is_positive.shape, is_positive.dtype, bool(is_positive)) == ((), torch.bool, True)
 
 
 def test_bare_calls_give_what_calls_give(lower):
