@@ -1,9 +1,13 @@
-"""A and B for the tests of panels: two runs of the example, made with other plans, and their difference shown."""
+"""A and B for the tests of panels: two runs of the example, or of the history, and their difference shown."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
+from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from tests.gui.gestures import LEFT
 
@@ -23,3 +27,22 @@ def two_plans(desk):
     desk.do("pin-B")
     press(desk, "Show the difference")
     return desk.document.comparison
+
+
+def two_records(desk, *records):
+    """Two pairs of a recipe and a result as runs of the history, chosen there and compared; the first is A."""
+    for day, (recipe, result) in enumerate(records, start=1):
+        desk.session.history.store.add(
+            result, recipe_toml=recipe_text(recipe), title="net.py", output="/gone", folder="/models",
+            date=datetime(2026, 11, day, 12, 0, tzinfo=UTC),
+        )  # fmt: skip
+    desk.open_example()
+    panel = desk.panel("history")
+    desk.bot.waitUntil(lambda: panel.model.rowCount() == len(records))
+    for row, keys in ((0, Qt.KeyboardModifier.NoModifier), (1, Qt.KeyboardModifier.ControlModifier)):
+        place = panel.table.visualRect(panel.model.index(row, 1)).center()
+        desk.bot.mouseClick(panel.table.viewport(), LEFT, keys, place)
+    desk.settle()
+    desk.bot.mouseClick(panel.compare_button, LEFT)
+    desk.settle()
+    assert desk.document.comparison is not None

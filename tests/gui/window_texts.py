@@ -21,6 +21,7 @@ from ace_studio.records.ops import OpFamily
 from ace_studio.records.recipes.recipe import Objective
 from ace_studio.records.results import ResultStatus, RunStatus
 from ace_studio.records.tensors import DimChoice
+from ace_studio.session.comparison.findings import Change
 from ace_studio.session.comparison.graphs import OpChange
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ace_studio"
@@ -32,7 +33,7 @@ TABLES = ("gui/shell/actions.py", "gui/panels/plan/field_rows.py", "gui/panels/p
 SENTENCE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]{2,}")
 TITLE = re.compile(r"&?[A-Z][a-z]+(-[a-z]+)?")
 WORDS: tuple[type[StrEnum], ...] = (
-    OpFamily, Phase, RunStatus, ResultStatus, Objective, OpChange, DimChoice, StepState,
+    OpFamily, Phase, RunStatus, ResultStatus, Objective, OpChange, Change, DimChoice, StepState,
 )  # fmt: skip
 """Words of records that are translated where they are shown."""
 SHOWN = {

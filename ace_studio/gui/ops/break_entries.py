@@ -10,9 +10,12 @@ from pathlib import PurePath
 from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.words.formatting import plural
+from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
-from ace_studio.records.results import GraphBreak, SubgraphReport
+from ace_studio.records.results import CaptureReport, GraphBreak, SubgraphReport
+from ace_studio.session.comparison.findings import Beside, beside, place_key
+from ace_studio.session.comparison.sides import PinnedPair
 from ace_studio.session.document import Document
 from ace_studio.session.verbs.view import ViewVerbs
 
@@ -41,8 +44,15 @@ class Entry:
     """Index into the breaks of the capture."""
     subgraph: int | None = None
     """Index into its subgraphs."""
+    beside: Beside[Entry] | None = None
+    """What it is in A and in B while these are compared."""
     is_fixable: bool = True
     """Whether a fix of the capture may help; not if the model itself does not run."""
+
+    @property
+    def is_only_first(self) -> bool:
+        """Whether it is of A alone, so that the graph and the breaks of B have no such place."""
+        return self.beside is not None and self.beside.second is None
 
     @property
     def place(self) -> str:
@@ -80,12 +90,31 @@ class Entry:
 
 
 def entries(document: Document) -> tuple[Entry, ...]:
-    """All entries of the document: failures, then breaks by number, then subgraphs that stay eager."""
+    """All entries of the document: failures, then breaks by number, then subgraphs that stay eager.
+
+    While A and B are compared: those of B, then those that only A has.
+    """
+    if document.comparison is not None:
+        return _compared_entries(document.comparison)
     found = [_of_problem(one, mark="!") for one in (document.failure.problems if document.failure else ())]
-    if document.capture is not None:
-        found += [_of_break(one, at) for at, one in enumerate(document.capture.graph_breaks)]
-        found += [_of_subgraph(one, at) for at, one in enumerate(document.capture.pieces) if one.error is not None]
-    return tuple(found)
+    return (*found, *(_of_capture(document.capture) if document.capture is not None else ()))
+
+
+def _of_capture(capture: CaptureReport) -> list[Entry]:
+    found = [_of_break(one, at) for at, one in enumerate(capture.graph_breaks)]
+    return found + [_of_subgraph(one, at) for at, one in enumerate(capture.pieces) if one.error is not None]
+
+
+@kept_by_identity
+def _compared_entries(comparison: PinnedPair) -> tuple[Entry, ...]:
+    first, second = (None if side.capture is None else _of_capture(side.capture) for side in comparison.sides)
+    found = beside(
+        first,
+        second,
+        key=lambda one: place_key(one.file, one.line, code=one.code, module=one.module, reason=one.title),
+        parts={"met": lambda one: one.count, "ops eager": lambda one: one.ops_left_eager},
+    )
+    return tuple(replace(one.shown, beside=one) for one in found)
 
 
 def chosen_entry(document: Document, offered: Sequence[Entry]) -> Entry | None:
@@ -93,6 +122,8 @@ def chosen_entry(document: Document, offered: Sequence[Entry]) -> Entry | None:
     selection = document.selection
     subgraph = _selected_subgraph(document) if any(one.subgraph is not None for one in offered) else -1
     for one in offered:
+        if one.is_only_first:
+            continue
         if one.seam is not None and one.seam == selection.seam:
             return one
         if one.subgraph is not None and one.subgraph == subgraph:
@@ -164,7 +195,7 @@ def _of_problem(problem: Problem, *, mark: str) -> Entry:
 
 def select_line(entry: Entry, view: ViewVerbs) -> None:
     """Select the place of an entry in the source, and with a break its row in the graph."""
-    if entry.seam is not None:
+    if entry.seam is not None and not entry.is_only_first:
         view.select_seam(entry.seam)
     else:
         view.select_place(entry.file, entry.line)

@@ -15,6 +15,7 @@ from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.widgets.differences import DIFFERS, difference_column, differs_words
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.row_selection import RowsTable
@@ -203,10 +204,6 @@ class OpsPanel(Panel):
             self.table.show_rows([places[op_id] for op_id in wanted if op_id in places])
 
 
-DIFFERS = "differs"
-"""In the cell of every op that differs, for the filter."""
-
-
 def _op_in_first(merged: MergedGraph) -> list[Column]:
     """A column with the operator and the id in A where B computes the same by another one; none if it never does."""
     graph, rows = merged.graphs[0], zip(merged.rows, merged.table.op, strict=True)
@@ -241,12 +238,11 @@ def difference_columns(comparison: PinnedPair, ops: ComparedOps, colours: Colour
 
     def words(row: int) -> str:
         change = ops.changes[row]
-        return "" if change is OpChange.SAME else f"{DIFFERS}: {tr(change)}"
+        return "" if change is OpChange.SAME else differs_words(tr(change))
 
     found = [
         Column(title="#", values=range(count), is_number=True, width=48, tip="Order of execution"),
-        Column(title="difference", values=Computed(count, words), width=150, tip="What became of the op from A to B",
-               colour=lambda _: colours.warn),
+        difference_column(Computed(count, words), colours, tip=tr("What became of the op from A to B")),
         Column(title="op id", values=table.op_id, width=120, tip="Name of the op; of one that both have, in B"),
         Column(title="op", values=table.op, width=130),
         Column(title="module", values=table.module, width=120),

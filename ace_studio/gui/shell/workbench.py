@@ -24,6 +24,8 @@ SIDE_WIDTH = 330
 BOTTOM_HEIGHT = 290
 CHOICES = ("model", "plan", "shapes", "advice")
 """Panels that change choices: grey while a past run is looked at."""
+DIFFERENCES = frozenset(CHOICES) - {"model"}
+"""Those of them that show what differs while A and B are compared."""
 
 _GRAPH = PanelRow(
     id="graph", title="Graph", group=PanelGroup.GRAPH, place=Area.SIDE, module="graph", panel_class="GraphPanel",
@@ -122,9 +124,8 @@ class Workbench(QWidget):
         """
         model = f"{document.folder}/{document.recipe.model.source}"
         for panel_id in CHOICES:
-            self._slots[panel_id].setEnabled(
-                document.read_only is None or (panel_id == "plan" and document.past is None)
-            )
+            shows_difference = document.comparison is not None and panel_id in DIFFERENCES
+            self._slots[panel_id].setEnabled(document.read_only is None or shows_difference)
         for slot in (self._slots["graph"], *self._slots.values()):
             if model != self._model and slot.panel is not None:
                 slot.panel.another_model()

@@ -104,14 +104,14 @@ def rows_beside(first: Sequence[Row] | None, second: Sequence[Row] | None) -> tu
     return tuple(found)
 
 
-class Attempt(NamedTuple):
+class MethodTry(NamedTuple):
     """A capture method that was tried, and whether its graph was taken."""
 
     outcome: CaptureAttempt
     is_taken: bool
 
 
-def attempts_beside(first: CaptureReport | None, second: CaptureReport | None) -> tuple[Beside[Attempt], ...]:
+def attempts_beside(first: CaptureReport | None, second: CaptureReport | None) -> tuple[Beside[MethodTry], ...]:
     """The capture methods. Their seconds are single measurements, so another time alone is no difference."""
     return beside(
         _attempts(first),
@@ -126,8 +126,8 @@ def attempts_beside(first: CaptureReport | None, second: CaptureReport | None) -
     )
 
 
-def _attempts(capture: CaptureReport | None) -> tuple[Attempt, ...] | None:
-    return None if capture is None else tuple(Attempt(one, one.name == capture.rung) for one in capture.rungs)
+def _attempts(capture: CaptureReport | None) -> tuple[MethodTry, ...] | None:
+    return None if capture is None else tuple(MethodTry(one, one.name == capture.rung) for one in capture.rungs)
 
 
 def place_key(file: str, line: int, *, code: str, module: str, reason: str) -> Hashable:

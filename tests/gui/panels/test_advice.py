@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.messages import RunRequest
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import AdviceOrigin
+from ace_studio.records.recipes.recipe import AdviceOrigin, ModelChoice, Recipe
 from ace_studio.records.results import CaptureReport
+from tests.gui.breaking import words_in
+from tests.gui.comparing import press, two_records
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import result_of, show_result
 
@@ -90,3 +93,26 @@ def test_after_the_run_the_estimate_stands_beside_what_came_out(desk, advice):
     show_result(desk, TABLE, result_of(TABLE, advice=CARDS[:1], advice_from=outcome))
     assert "it is 1.50 times" in advice.outcome.text()
     assert len(advice.cards) == 1
+
+
+def test_advice_of_a_and_b_is_new_gone_or_the_same(desk):
+    first, second = CARDS[:2], (replace(CARDS[0], estimate="about +9 dB"), CARDS[2])
+    recipe = Recipe(model=ModelChoice(source="net.py", entry="make"))
+    two_records(desk, *((recipe, replace(result_of(TABLE), advice=cards)) for cards in (first, second)))
+    panel = desk.panel("advice")
+    said = [(card.card.kind, card.difference.text()) for card in panel.cards]
+    assert said == [
+        ("keep-ops-high", "differs: estimate"), ("calibration-data", "differs: only in B"),
+        ("lower-precision", "differs: only in A")]  # fmt: skip
+    assert "A: about +6 dB" in words_in(panel.cards[0])
+    assert panel.cards[2].y() > panel.cards[0].y(), "what only A has is in a row below"
+    assert not any(card.apply_button.isVisible() for card in panel.cards)
+    assert [card.show_button.isVisible() for card in panel.cards] == [True, True, False]
+    press(desk, "Swap")
+    assert [card.card.kind for card in panel.cards] == ["keep-ops-high", "lower-precision", "calibration-data"]
+
+
+def test_the_same_advice_says_so(desk):
+    recipe = Recipe(model=ModelChoice(source="net.py", entry="make"))
+    two_records(desk, *((recipe, replace(result_of(TABLE), advice=CARDS[:1])) for _ in range(2)))
+    assert [card.difference.text() for card in desk.panel("advice").cards] == ["the same in A and B"]

@@ -17,6 +17,7 @@ from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.widgets.differences import beside_tip, difference_column, difference_words
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
@@ -26,17 +27,20 @@ from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, plural, sentence
 from ace_studio.gui.words.steps import why_not
 from ace_studio.records.fixes import FixReport, FixStatus
+from ace_studio.session.comparison.sides import NAMES, PinnedPair
 from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.session import Session
 
 
-def break_columns(offered: tuple[Entry, ...], colours: Colours) -> list[Column]:
-    """The columns of the list."""
+def break_columns(offered: tuple[Entry, ...], colours: Colours, *, is_compared: bool = False) -> list[Column]:
+    """The columns of the list; while A and B are compared with what differs."""
 
     def mood(at: int) -> str:
         return colours.warn if offered[at].seam is not None else colours.bad
 
+    words = [difference_words(one.beside) if one.beside is not None else "" for one in offered]
     return [
+        *([difference_column(words, colours, tip=tr("What became of the place from A to B"))] if is_compared else []),
         Column(title="#", values=[one.mark for one in offered], width=40, colour=mood,
                tip="Number of the seam in the graph; ! is why there is no whole graph"),
         Column(title="why it stops", values=[sentence(one.title).rstrip(".") for one in offered], width=300,
@@ -57,7 +61,7 @@ class BreaksPanel(Panel):
     """A list at the left, one place in full at the right."""
 
     title = "Breaks"
-    shows = frozenset({Part.GRAPH, Part.SELECTION, Part.FIXES, Part.ACTIVITY, Part.RECIPE, Part.TRUST})
+    shows = frozenset({Part.FILE, Part.GRAPH, Part.SELECTION, Part.FIXES, Part.ACTIVITY, Part.RECIPE, Part.TRUST})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__(session, theme)
@@ -112,9 +116,11 @@ class BreaksPanel(Panel):
 
     def update_from(self, document: Document) -> None:
         """Show the list, the selected place and its fixes."""
-        if self.has_changed(document.capture, document.failure):
+        found = document.comparison
+        if self.has_changed(document.capture, document.failure, found):
             self._entries = entries(document)
-            show_columns(self.table, self.model, break_columns(self._entries, self.colours))
+            columns = break_columns(self._entries, self.colours, is_compared=found is not None)
+            show_columns(self.table, self.model, columns)
             keys = {_key(one) for one in self._entries}
             if self._entry is None or _key(self._entry) not in keys:
                 self._entry = self._entries[0] if self._entries else None
@@ -135,7 +141,10 @@ class BreaksPanel(Panel):
         super().restyle(colours)
 
     def _say_nothing(self, document: Document) -> None:
-        if document.capture is None:
+        found = document.comparison
+        if found is not None and any(side.capture is not None for side in found.sides):
+            self._empty.say(tr("Nothing to compare"), _no_breaks_words(found))
+        elif document.capture is None:
             self._empty.say(
                 tr("Not traced yet"), tr("A graph break is a place where the capture stops and starts again.")
             )
@@ -169,11 +178,12 @@ class BreaksPanel(Panel):
         is_other = not self._shown or self._shown[0] != entry
         self._shown = shown
         place = "  ·  ".join(part for part in (entry.place, entry.module) if part)
-        self._heading.setText(f"{entry.heading}  ·  {place}" if place else entry.heading)
+        parts = (entry.heading, place, difference_words(entry.beside) if entry.beside is not None else "")
+        self._heading.setText("  ·  ".join(part for part in parts if part))
         self._heading.setToolTip(entry.where)
         self._reason.setText(" ".join(sentence(part) for part in (entry.title, entry.why) if part))
         show_words(self._code, entry.code.strip())
-        show_words(self._cost, sentence(entry.cost[:1].upper() + entry.cost[1:]))
+        show_words(self._cost, _cost_words(entry))
         show_words(self._hint, entry.remedy and f"→ {sentence(entry.remedy)}")
         self.details_button.setVisible(bool(entry.details))
         self._details.setPlainText(entry.details)
@@ -181,7 +191,7 @@ class BreaksPanel(Panel):
             self._details.hide()
         self.source_button.setEnabled(bool(entry.line))
         self.source_button.setToolTip(tr("Show the line") if entry.line else tr("The line is not known"))
-        in_graph = entry.seam is not None or entry.subgraph is not None
+        in_graph = (entry.seam is not None or entry.subgraph is not None) and not entry.is_only_first
         self.graph_button.setVisible(in_graph)
         self.graph_button.setToolTip(tr("Zoom to it (double-click in the list)"))
         self._fill_fixes(fixes, is_other=is_other)
@@ -226,7 +236,7 @@ class BreaksPanel(Panel):
             self._select(self._entry)
 
     def _select(self, entry: Entry) -> None:
-        if entry.seam is None and entry.subgraph is not None:
+        if entry.seam is None and entry.subgraph is not None and not entry.is_only_first:
             self.session.view.select(ops_of_subgraph(self.session.document, entry.subgraph))
         else:
             select_line(entry, self.session.view)
@@ -259,7 +269,23 @@ class BreaksPanel(Panel):
 
 
 def _key(entry: Entry) -> tuple[object, ...]:
-    return (entry.seam is None, entry.subgraph is None, entry.mark, entry.where)
+    return (entry.is_only_first, entry.seam is None, entry.subgraph is None, entry.mark, entry.where)
+
+
+def _cost_words(entry: Entry) -> str:
+    """What the place costs; where A and B differ in it, a line for each."""
+    one = entry.beside
+    if one is None or one.first is None or one.second is None or one.first.cost == one.second.cost:
+        return sentence(entry.cost[:1].upper() + entry.cost[1:])
+    return beside_tip(one.first.cost, one.second.cost)
+
+
+def _no_breaks_words(found: PinnedPair) -> str:
+    captures = [side.capture for side in found.sides]
+    if all(captures):
+        return tr("Neither A nor B has a place where capture stops.")
+    name = NAMES[captures.index(None)]
+    return tr("{name} was not traced, and the other one has no place where capture stops.", name=name)
 
 
 _RANK = {FixStatus.GREEN: 0, FixStatus.WRONG: 1, FixStatus.FAILED: 2, FixStatus.NO_EFFECT: 3}

@@ -16,7 +16,7 @@ from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, NOTHING, plural, seco
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS
-from ace_studio.records.results import AttemptStatus, CaptureAttempt
+from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 from ace_studio.session.document import Document
 
 NAME, OUTCOME, SECONDS, OPS = range(4)
@@ -191,8 +191,11 @@ def wants_batch_only(document: Document) -> bool:
 def capture_summary(document: Document) -> str:
     """The last capture in one sentence."""
     capture = document.capture
-    if capture is None or document.activity.is_working:
-        return ""
+    return "" if capture is None or document.activity.is_working else capture_words(capture)
+
+
+def capture_words(capture: CaptureReport) -> str:
+    """A capture in one sentence."""
     subgraphs = len(capture.pieces)
     size = plural(capture.ops, "op")
     if subgraphs:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from PySide6.QtCore import QStringListModel, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QCheckBox, QCompleter, QVBoxLayout, QWidget
 
+from ace_studio.gui.panels.capture.compared import ComparedCaptures
 from ace_studio.gui.panels.capture.method_list import MethodList, capture_summary, method_rows, moved, wants_batch_only
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
@@ -63,7 +64,10 @@ class CapturePanel(Panel):
         tools.setContentsMargins(GAP, CLOSE, GAP, CLOSE)
         summary = row(self._summary, margin=(MARGIN, CLOSE, MARGIN, 0))
         left = box(column(summary, tools, self.methods, gap=0, stretch=2))
-        self.setLayout(column(split(left, scrolling(self._form()), sizes=(640, 440))))
+        self._present = split(left, scrolling(self._form()), sizes=(640, 440))
+        self.compared = ComparedCaptures()
+        self.compared.hide()
+        self.setLayout(column(self._present, self.compared))
         self.setFocusProxy(self.methods)
 
     def _form(self) -> QWidget:
@@ -93,7 +97,14 @@ class CapturePanel(Panel):
         return made
 
     def update_from(self, document: Document) -> None:
-        """Show methods, options and controls."""
+        """Show methods, options and controls, or how A and B were captured."""
+        found = document.comparison
+        self._present.setVisible(found is None)
+        self.compared.setVisible(found is not None)
+        if found is not None:
+            if self.has_changed(found):
+                self.compared.show_pair(found, self.colours)
+            return
         self.methods.show_rows(method_rows(document))
         self._summary.setText(
             capture_summary(document) or tr("Methods are tried from the top; the first that works is taken.")
@@ -114,9 +125,9 @@ class CapturePanel(Panel):
 
     def restyle(self, colours: Colours) -> None:
         """Use another theme."""
-        del colours
         self.methods.restyle()
         self.controls.update_from(self.session.document)
+        super().restyle(colours)
 
     # --- gestures ---
 

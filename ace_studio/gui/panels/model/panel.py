@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -161,8 +162,7 @@ class ModelPanel(Panel):
         path = Path(report.path) if report else Path(document.folder) / document.recipe.model.source
         self._name.setText(path.name)
         self._where.setText(str(path.parent))
-        waiting = tr("It could not be opened") if document.could_not_open else tr("Looking at the file …")
-        self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else waiting)
+        self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else _unknown_words(document))
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
         words, role = self._trust_words(document)
         self._trust.setText(words)
@@ -234,6 +234,20 @@ class ModelPanel(Panel):
         )
         if path:
             self.session.choices.set_weights(path)
+
+
+def _unknown_words(document: Document) -> str:
+    """Why nothing is known of the file itself: of the model of a past run, what its record says."""
+    past = document.past
+    if past is not None:
+        when = f"{datetime.fromisoformat(past.date).astimezone():%Y-%m-%d %H:%M}"
+        words = [tr("As it was in a past run, {when}", when=when)]
+        if past.fingerprint:
+            words.append(tr("Fingerprint of the capture: {fingerprint}", fingerprint=past.fingerprint[:12]))
+        return "\n".join(words)
+    if document.comparison is not None:
+        return tr("As it was when A and B were pinned")
+    return tr("It could not be opened") if document.could_not_open else tr("Looking at the file …")
 
 
 def _option(entry: EntryPoint) -> tuple[str, str]:

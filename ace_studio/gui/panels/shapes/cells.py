@@ -35,10 +35,10 @@ class ShapeTable(QTableView):
     verdict_clicked = Signal(str)
     """Name of a dimension (``x.0``) whose chip was clicked or chosen with Enter."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, model: type[ShapesModel] = ShapesModel) -> None:
         super().__init__(wordWrap=False)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        self._model = ShapesModel(self)
+        self._model = model(self)
         self._chips = CellDelegate(theme, self)
         self.setModel(self._model)
         self.setItemDelegate(self._chips)

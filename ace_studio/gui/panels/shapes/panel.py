@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout
 from ace_studio.gui.ops.precision_offers import chosen_reports
 from ace_studio.gui.panels.shapes.add_form import AddInputForm
 from ace_studio.gui.panels.shapes.cells import ShapeTable
+from ace_studio.gui.panels.shapes.compared import ComparedTable, compared_words
 from ace_studio.gui.panels.shapes.presets import PRESETS, Preset, ProofRow, fits, missing_proof, preset_rows
 from ace_studio.gui.panels.shapes.rows import VALUE_SOURCES, Row, add_input, paste, remove_input, with_rows
 from ace_studio.gui.panels.shapes.verdicts import next_choice, refused_rows
@@ -23,12 +25,14 @@ from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, button, offer_menu, on_key, set_role
+from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import ShapesFrom
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding
 from ace_studio.session.code_names import forward_inputs
+from ace_studio.session.comparison.sides import PinnedSide
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -47,8 +51,11 @@ class ShapesPanel(Panel):
         self.table.sizes_edited.connect(lambda sizes: session.choices.set_choice("targets", "sizes", sizes=sizes))
         self.table.folding_changed.connect(lambda: self.update_from(session.document))
         offer_menu(self.table, lambda _: self.menu())
+        self.compared = ComparedTable(theme)
+        self.compared.folding_changed.connect(lambda: self._show_pair(session.document))
+        self.compared.hide()
         self._source = ElidedLabel()
-        self.show_pages("table", self.table, above=self._build_head())
+        self.show_pages("table", box(column(self.table, self.compared, gap=0)), above=self._build_head())
         self.setFocusProxy(self.table)
         on_key(self.table, QKeySequence.StandardKey.Paste, self.paste, inside=True)
 
@@ -88,7 +95,14 @@ class ShapesPanel(Panel):
         return column(top, self._tools, self._proposal, gap=TIGHT, margin=GAP)
 
     def update_from(self, document: Document) -> None:
-        """Show rows and verdicts."""
+        """Show rows and verdicts, or those of A and B."""
+        is_compared = document.comparison is not None
+        self.table.setVisible(not is_compared)
+        self.compared.setVisible(is_compared)
+        self.catch_button.setVisible(not is_compared)
+        if is_compared:
+            self._show_pair(document)
+            return
         inputs = document.recipe.inputs
         findings = document.capture.inputs if document.capture else ()
         self.table.show_inputs(
@@ -129,6 +143,21 @@ class ShapesPanel(Panel):
         for action, preset in zip(self.sizes_button.menu().actions(), PRESETS, strict=True):
             action.setEnabled(has_rows and fits(preset, inputs.rows[0]))
 
+    def _show_pair(self, document: Document) -> None:
+        """Show the examples and verdicts of A and B, which nothing can change."""
+        found = document.comparison
+        if found is None:
+            return
+        self.compared.show_pair(found, with_sizes=wants_sizes(document))
+        for each in (self._tools, self._proposal, self.use_rows_button):
+            each.hide()
+        sources = [_side_words(document, side) for side in found.sides]
+        self._source.setText(compared_words(self.compared.pairs.differing, sources))
+        set_role(self._source, "dim")
+        self._pages.setCurrentIndex(1 if self.compared.has_columns else 0)
+        if not self.compared.has_columns:
+            self._empty.say(tr("Nothing to compare"), tr("Neither A nor B has examples, and neither was traced."))
+
     def _say_nothing(self, document: Document, needed: Sequence[str]) -> None:
         name = _source_name(document)
         if name:
@@ -153,6 +182,8 @@ class ShapesPanel(Panel):
 
     def paste(self) -> None:
         """Paste cells of a spreadsheet at the cursor."""
+        if self.session.document.comparison is not None:
+            return
         rows = self.session.document.recipe.inputs.rows
         index = self.table.currentIndex()
         at = (max(0, index.row()), max(0, index.column()))
@@ -256,6 +287,17 @@ def _missing_rows(document: Document) -> tuple[Row, ...]:
     known = [{name: spec.shape for name, spec in one.items()} for one in inputs.rows]
     missing = (one for one in document.wanted_rows if {name: spec.shape for name, spec in one.items()} not in known)
     return () if inputs.shapes_from is ShapesFrom.DATA else tuple(missing)
+
+
+def _side_words(document: Document, side: PinnedSide) -> str:
+    """Where the examples of one side come from; empty if that is not known."""
+    if side.recipe is None:
+        return ""
+    name = _source_name(replace(document, recipe=side.recipe))
+    if name:
+        return tr("Examples come from {source_name}.", source_name=name)
+    rows = len(side.recipe.inputs.rows)
+    return plural(rows, "example") if rows else tr("the examples came with the model, or suit its first layer")
 
 
 def _source_name(document: Document) -> str:

@@ -62,9 +62,11 @@ class ShapesModel(QAbstractTableModel):
         findings: Sequence[InputFinding],
         dims: Mapping[str, DimChoice],
         sizes: Mapping[str, tuple[int, ...]] | None,
+        *,
+        columns: tuple[ShapeColumn, ...] | None = None,
     ) -> None:
-        """Show other contents."""
-        columns = shape_columns(rows, findings, folded=self.folded)
+        """Show other contents, in the columns that they need or in these."""
+        columns = shape_columns(rows, findings, folded=self.folded) if columns is None else columns
         now = (columns, len(rows), bool(findings), sizes is None)
         is_same_size = now == (self.columns, len(self.rows), bool(self.findings), self.sizes is None)
         self.sizes = sizes
@@ -72,7 +74,12 @@ class ShapesModel(QAbstractTableModel):
             self.beginResetModel()
         self.columns, self.rows, self.findings = columns, tuple(rows), tuple(findings)
         self.faults = tuple(size_faults(each, findings) for each in self.rows)
-        self.chips = tuple(chip_of(column, rows, findings, dims=dims) for column in columns)
+        known = {name for each in rows for name in each} | {finding.name for finding in findings}
+        self.chips = tuple(
+            chip_of(column, rows, findings, dims=dims) if column.input in known else None for column in columns
+        )
+        if is_same_size and not columns:
+            return
         if is_same_size:
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(columns) - 1))
             self.headerDataChanged.emit(Qt.Orientation.Vertical, 0, self.rowCount() - 1)
@@ -105,7 +112,7 @@ class ShapesModel(QAbstractTableModel):
         row, column = index.row(), self.columns[index.column()]
         chip = self.chips[index.column()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
-            return self._text(row, column, chip)
+            return self.text_of(row, column, chip)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(Qt.AlignmentFlag.AlignCenter)
         if role == Qt.ItemDataRole.ToolTipRole and self.is_verdict(row) and chip:
@@ -143,7 +150,8 @@ class ShapesModel(QAbstractTableModel):
             return font
         return fault if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole) else None
 
-    def _text(self, row: int, column: ShapeColumn, chip: Chip | None) -> str:
+    def text_of(self, row: int, column: ShapeColumn, chip: Chip | None) -> str:
+        """The text of a cell."""
         if self.is_verdict(row):
             return chip.text if chip else ""
         if row > self.example_rows and column.kind is not ColumnKind.DIM:

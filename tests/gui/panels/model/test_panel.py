@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from ace_studio.gui.panels.model.panel import Origin
 from ace_studio.records.messages import FileReport
+from ace_studio.records.recipes.file import recipe_text
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.document import Document
+from tests.gui.comparing import two_records
 from tests.gui.gestures import choose
+from tests.session.fake_engine_link import result
 
 
 def test_the_model_panel_offers_the_callables_of_the_file(desk):
@@ -48,3 +54,31 @@ def test_what_fits_the_weights_comes_before_looking_for_code(desk):
     assert texts[1].startswith("Look for the code")
     origin.update_from(Document(file=replace(report, kind="python")))
     assert origin.isHidden()
+
+
+def test_of_the_model_of_a_past_run_it_says_what_the_run_knows_and_waits_for_nothing(desk):
+    recipe = Recipe(model=ModelChoice(source="net.py", entry="make"))
+    desk.session.history.store.add(
+        result(), recipe_toml=recipe_text(recipe), title="net.py", output="/gone", folder="/models",
+        date=datetime(2026, 11, 1, 12, 0, tzinfo=UTC),
+    )  # fmt: skip
+    desk.open_example()
+    history = desk.panel("history")
+    desk.bot.waitUntil(lambda: history.model.rowCount() == 1)
+    place = history.table.visualRect(history.model.index(0, 1)).center()
+    desk.bot.mouseClick(history.table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    desk.settle()
+    desk.bot.mouseClick(history.look_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.document.past is not None
+    panel = desk.panel("model")
+    first, second = panel._kind.text().splitlines()
+    assert first.startswith("As it was in a past run, 2026-11-01")
+    assert second == "Fingerprint of the capture: f1"
+    assert (panel._name.text(), panel._where.text(), panel.entry.currentText()) == ("net.py", "/models", "make")
+
+
+def test_the_model_of_a_comparison_waits_for_nothing(desk):
+    recipe = Recipe(model=ModelChoice(source="net.py", entry="make"))
+    two_records(desk, (recipe, result()), (recipe, result()))
+    assert desk.panel("model")._kind.text() == "As it was when A and B were pinned"
