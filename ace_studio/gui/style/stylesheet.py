@@ -113,7 +113,7 @@ QAbstractSpinBox::down-button {{ subcontrol-position: bottom right; }}
 QAbstractSpinBox::up-button:hover, QAbstractSpinBox::down-button:hover {{ background: {raised}; }}
 QAbstractSpinBox::up-arrow {{ image: url("{icons}/up-{tone}.svg"); width: 9px; height: 9px; }}
 QAbstractSpinBox::down-arrow {{ image: url("{icons}/down-{tone}.svg"); width: 9px; height: 9px; }}
-QCheckBox {{ spacing: 8px; }}
+QCheckBox {{ spacing: 8px; border: 1px solid transparent; border-radius: 5px; padding: 2px 5px 2px 2px; }}
 QTreeView::indicator {{ width: 14px; height: 14px; border: 1px solid {text_dim}; border-radius: 4px;
   background: {surface}; }}
 QTreeView::indicator:hover {{ border-color: {accent}; }}
@@ -125,8 +125,8 @@ QTreeView::indicator:disabled {{ border-color: {border}; }}
 QTreeView::indicator:checked:disabled {{ background: {border}; }}
 QCheckBox::indicator {{ width: 14px; height: 14px; border: 1px solid {text_dim}; border-radius: 4px;
   background: {surface}; }}
-QCheckBox::indicator:hover, QCheckBox:focus::indicator {{ border-color: {accent}; }}
-QCheckBox:focus {{ color: {accent}; }}
+QCheckBox::indicator:hover {{ border-color: {accent}; }}
+QCheckBox:focus {{ border-color: {accent}; }}
 QCheckBox::indicator:checked {{ background: {accent}; border-color: {accent};
   image: url("{icons}/check-{tone}.svg"); }}
 QCheckBox::indicator:disabled {{ border-color: {border}; }}

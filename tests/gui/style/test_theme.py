@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from PySide6.QtGui import QColor, QFontDatabase
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.style.colours import THEMES
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
@@ -41,6 +41,34 @@ def test_outlines_of_controls_are_painted_with_a_contrast_of_3(desk, qtbot, name
         painted = QColor(image.pixel(box.left(), box.center().y())).name()
         around = QColor(image.pixel(box.left() - 3, box.center().y())).name()
         assert contrast(painted, around) >= 3, type(control).__name__
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_the_focus_of_a_check_box_is_a_ring_around_its_text(desk, qtbot, name):
+    desk.session.set_setting("theme", name)
+    desk.settle()
+    page = QWidget()
+    page.setProperty("role", "surface")
+    layout = QVBoxLayout(page)
+    boxes = [QCheckBox("Batch only"), QCheckBox("Keep captures")]
+    for each in boxes:
+        layout.addWidget(each)
+    qtbot.addWidget(page)
+    page.show()
+    qtbot.waitExposed(page)
+    boxes[0].setFocus()
+    qtbot.waitUntil(boxes[0].hasFocus)
+    for each in boxes:
+        image, place = page.grab().toImage(), each.geometry()
+        around = QColor(image.pixel(place.left() - 3, place.top() - 3)).name()
+        middle = place.center()
+        edges = ((place.left(), middle.y()), (place.right(), middle.y()), (middle.x(), place.top()),
+                 (middle.x(), place.bottom()))  # fmt: skip
+        rings = [contrast(QColor(image.pixel(*edge)).name(), around) for edge in edges]
+        if each.hasFocus():
+            assert min(rings) >= 3, rings
+        else:
+            assert max(rings) == 1, "without the keyboard there is no ring"
 
 
 def test_widgets_that_paint_themselves_hear_of_another_theme_once(desk):
