@@ -76,7 +76,7 @@ def _outcome_words(one: MethodTry | None) -> str:
     words = ATTEMPT_LOOKS[one.outcome.status][0]
     why = one.outcome.error.what if one.outcome.error is not None else one.outcome.reason
     words = f"{words}: {told(why)}" if why else words
-    return tr("{words} – taken", words=words) if one.is_taken else words
+    return f"{tr('taken')}: {words}" if one.is_taken else words
 
 
 def _seconds(one: MethodTry | None) -> float | None:

@@ -370,8 +370,8 @@ class GraphPanel(Panel):
             self._empty.say(words, text, *buttons)
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
-        if document.past is not None:
-            return tr("No graph was kept"), tr("The history has the figures of this run, but not its graph."), ()
+        if document.read_only is not None:
+            return *_missing_in_the_past(document), ()
         if document.needs_trust:
             return tr("Nothing has run yet"), tr("The graph appears here once the file is trusted and traced."), ()
         if document.activity.is_working:
@@ -451,3 +451,10 @@ def _describe(op_ids: Sequence[str], graph: GraphTable, facts: OpFacts) -> str:
     elif planned:
         parts.append(tr("planned {planned}", planned=planned))
     return "  ·  ".join(part for part in parts if part)
+
+
+def _missing_in_the_past(document: Document) -> tuple[str, str]:
+    """Why a past run, or a comparison, has no graph."""
+    if document.comparison is not None:
+        return tr("Nothing to compare"), tr("Neither A nor B has a graph that was kept.")
+    return tr("No graph was kept"), tr("The history has the figures of this run, but not its graph.")

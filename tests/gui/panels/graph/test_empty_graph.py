@@ -9,7 +9,10 @@ from PySide6.QtWidgets import QPushButton
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import EntryPoint, FileInspected, FileReport, JobFailed
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from tests.gui.comparing import two_records
 from tests.gui.gestures import LEFT
+from tests.session.fake_engine_link import result
 
 NOTHING_TO_RUN_WITH = Problem(
     code=ErrorCode.BAD_INPUT, what="There is nothing to run the model with", why="no examples", remedy="Add rows",
@@ -102,3 +105,11 @@ def test_trust_is_withdrawn_from_the_menu_and_the_window_asks_again(fresh):
     fresh.settle()
     assert fresh.document.needs_trust and not fresh.document.is_trusted
     assert not action.isEnabled()
+
+
+def test_two_runs_without_a_graph_offer_nothing_to_trace(desk):
+    recipe = Recipe(model=ModelChoice(source="net.py", entry="make"))
+    two_records(desk, (recipe, result()), (recipe, result()))
+    panel = desk.panel("graph")
+    assert panel._empty._text.text() == "Neither A nor B has a graph that was kept."
+    assert buttons(panel) == {}
