@@ -121,10 +121,16 @@ def is_same_value(one: object, other: object) -> bool:
 
 
 def resized(tensor: Tensor, dim: int, size: int) -> Tensor:
-    """The tensor with another size in one dimension: cropped, or with its content repeated from the start."""
-    if tensor.shape[dim] == size:
+    """The tensor with another size in one dimension: cropped, or with its content repeated from the start.
+
+    Booleans are stretched or shrunk: padding stays at its end of a row, and a triangle stays a triangle.
+    """
+    own = tensor.shape[dim]
+    if own == size:
         return tensor
-    return tensor.index_select(dim, torch.arange(size, device=tensor.device) % max(tensor.shape[dim], 1))
+    places = torch.arange(size, device=tensor.device)
+    chosen = places * own // max(size, 1) if tensor.dtype is torch.bool else places % max(own, 1)
+    return tensor.index_select(dim, chosen)
 
 
 def dtype_name(tensor: Tensor) -> str:

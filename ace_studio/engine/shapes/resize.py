@@ -1,4 +1,4 @@
-"""Makes examples at other sizes, by repeating or cropping real content, so that ids and masks stay valid."""
+"""Makes examples at other sizes of real content, so that ids and masks stay valid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def free_places(inputs: Sequence[InputDims]) -> list[DimKey]:
 
 
 def example_at(example: Example, sizes: Mapping[DimKey, int]) -> Example:
-    """The example with some dimensions at other sizes: cropped, or with its content repeated from the start."""
+    """The example with some dimensions at other sizes, as `resized` makes them."""
     position = iter(range(len(example.tensors())))
 
     def changed(tensor: Tensor) -> Tensor:

@@ -52,6 +52,16 @@ def test_resizing_crops_and_repeats_real_content() -> None:
     assert example_at(example, {(0, 1): 2}).args[0].tolist() == [[5, 6]]
 
 
+def test_masks_are_stretched_so_that_padding_stays_at_the_end_of_a_row() -> None:
+    example = Example((torch.tensor([[False, False, True]]),))
+    assert example_at(example, {(0, 1): 6}).args[0].tolist() == [[False] * 4 + [True] * 2]
+    assert example_at(example, {(0, 1): 2}).args[0].tolist() == [[False, False]]
+    triangle = Example((torch.ones(3, 3, dtype=torch.bool).triu(1),))
+    grown = example_at(triangle, {(0, 0): 6, (0, 1): 6}).args[0]
+    assert not grown.diagonal().any()
+    assert grown[0].tolist() == [False, False, True, True, True, True]
+
+
 @pytest.mark.parametrize(
     ("seen", "low", "high", "first"),
     [((1, 2), 1, None, 3), ((1, 16), 1, None, 9), ((224, 320), 1, None, 256), ((1, 512), 1, 512, 257), ((5,), 1, 5, 4)],
