@@ -150,7 +150,7 @@ class CleanRoot:
                 words = self.command(program, user=USER, variables=(f"DISPLAY={display}",))
                 window = subprocess.Popen(words, stdout=printed, stderr=subprocess.STDOUT)
                 while not _has_window(display):
-                    if time.monotonic() - started > LONGEST_START_S:
+                    if window.poll() is not None or time.monotonic() - started > LONGEST_START_S:
                         said = Path(printed.name).read_text("utf-8", "replace")
                         raise BuildError(f"no window was shown; it printed:\n{said[-2000:]}")
                     time.sleep(0.01)
