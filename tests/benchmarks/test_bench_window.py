@@ -31,6 +31,13 @@ def test_each_limit_can_be_lost_by_itself(gaps_ms, lost):
     assert "other" in figures[0].what
 
 
+def test_what_arrives_is_no_gesture_but_its_turns_count():
+    gap, gesture, _ = figures_of(
+        [_gesture("one", [2.0]), _gesture("the graph arrives", [49.0] * 3 + [0.1] * 300)], 50_000
+    )
+    assert (gap.value, gesture.value) == (49.0, 2.0)
+
+
 def test_another_size_has_figures_of_its_own_and_no_limits():
     figures = figures_of([_gesture("one", [400.0])], 200_000)
     assert [one.id for one in figures] == ["window.gap.200000", "window.gesture.200000", "window.p99.200000"]
