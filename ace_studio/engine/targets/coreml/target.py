@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quantize.apply import RewrittenGraph
@@ -37,12 +37,11 @@ from ace_studio.engine.targets.coreml.quantize import INT8, coreml_op_problem, q
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of
 from ace_studio.engine.targets.shared.library_error import library_error, library_reason
-from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops
-from ace_studio.engine.torch_private.operators import is_operator
+from ace_studio.engine.targets.shared.support import judge_torch_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.results import OpSupport, SupportStatus
+from ace_studio.records.results import OpSupport
 
 _ARTIFACT = "model.mlpackage"
 _ONLY_THERE = "Core ML runs only on macOS; open the package there"
@@ -87,7 +86,7 @@ class CoreMlTarget(Target):
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """Operators of torch, as far as coremltools has a translation of them."""
-        return judge_ops(captured, _verdict)
+        return judge_torch_ops(captured, "coremltools has no translation of")
 
     def build(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, convert it, and on a Mac open it."""
@@ -125,12 +124,6 @@ def installed_problem() -> str:
     except Exception as error:  # noqa: BLE001 - border: a package built for another torch fails in any way
         return f"coremltools {importlib.metadata.version('coremltools')} does not open here: {library_reason(error)}"
     return ""
-
-
-def _verdict(node: fx.Node) -> Verdict:
-    if not is_operator(node.target) or getattr(node.target, "namespace", "aten") in {"aten", "prims"}:
-        return NATIVE
-    return Verdict(SupportStatus.UNSUPPORTED, f"coremltools has no translation of {node.target}.")
 
 
 class CoreMlLowered(Lowered):

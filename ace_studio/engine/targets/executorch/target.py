@@ -29,13 +29,13 @@ from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import FLOAT_WORDS, Kernel, actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error, library_reason
 from ace_studio.engine.targets.shared.size_bounds import size_bounds
-from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops
+from ace_studio.engine.targets.shared.support import judge_torch_ops
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
-from ace_studio.engine.torch_private.operators import is_operator, result_dtype
+from ace_studio.engine.torch_private.operators import result_dtype
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.results import OpSupport, SupportStatus
+from ace_studio.records.results import OpSupport
 
 _ARTIFACT = "model.pte"
 _DELEGATE = "XNNPACK"
@@ -75,7 +75,7 @@ class ExecuTorchTarget(Target):
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """Operators of torch are portable; those of a user's own or of a library have no kernel in the runtime."""
-        return judge_ops(captured, _verdict)
+        return judge_torch_ops(captured, "ExecuTorch's runtime has no kernel of")
 
     def build(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, delegate to XNNPACK, plan the memory, open the program."""
@@ -121,12 +121,6 @@ def installed_problem() -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:2])
-
-
-def _verdict(node: fx.Node) -> Verdict:
-    if not is_operator(node.target) or getattr(node.target, "namespace", "aten") in {"aten", "prims"}:
-        return NATIVE
-    return Verdict(SupportStatus.UNSUPPORTED, f"ExecuTorch's runtime has no kernel of {node.target}.")
 
 
 def _tell_of_bounds(job: LoweringJob) -> None:

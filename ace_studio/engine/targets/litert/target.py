@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from torch import fx
-
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
@@ -30,12 +28,11 @@ from ace_studio.engine.targets.litert.quantize import INT8, litert_op_problem, q
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error, library_reason
-from ace_studio.engine.targets.shared.support import NATIVE, Verdict, judge_ops
-from ace_studio.engine.torch_private.operators import is_operator
+from ace_studio.engine.targets.shared.support import judge_torch_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.results import OpSupport, SupportStatus
+from ace_studio.records.results import OpSupport
 from ace_studio.records.tensors import size_limits
 
 _ARTIFACT = "model.tflite"
@@ -73,7 +70,7 @@ class LiteRtTarget(Target):
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """Operators of torch are converted; those of a user's own or of a library have no kernel in the runtime."""
-        return judge_ops(captured, _verdict)
+        return judge_torch_ops(captured, "LiteRT has no kernel of")
 
     def build(self, job: LoweringJob) -> Lowered:
         """Fold batch norms, convert in fp32, give the planned ops 8 bits, open the file."""
@@ -127,12 +124,6 @@ def installed_problem() -> str:
         version = importlib.metadata.version("litert-torch")
         return f"litert-torch {version} does not open here: {library_reason(error)}"
     return ""
-
-
-def _verdict(node: fx.Node) -> Verdict:
-    if not is_operator(node.target) or getattr(node.target, "namespace", "aten") in {"aten", "prims"}:
-        return NATIVE
-    return Verdict(SupportStatus.UNSUPPORTED, f"LiteRT has no kernel of {node.target}.")
 
 
 class LiteRtLowered(Lowered):

@@ -49,6 +49,22 @@ def judge_ops(captured: CapturedModel, judge: Judge) -> list[OpSupport]:
     return found
 
 
+def judge_torch_ops(captured: CapturedModel, missing: str) -> list[OpSupport]:
+    """As `judge_ops`, for a target that takes torch's own operators as far as its build shows.
+
+    Args:
+        captured: The graph.
+        missing: Why an operator of a user's own or of a library is not there, before its name.
+    """
+
+    def judge(node: fx.Node) -> Verdict:
+        if not is_operator(node.target) or getattr(node.target, "namespace", "aten") in {"aten", "prims"}:
+            return NATIVE
+        return Verdict(SupportStatus.UNSUPPORTED, f"{missing} {node.target}.")
+
+    return judge_ops(captured, judge)
+
+
 def judged_by_leaves(
     node: fx.Node,
     table: Mapping[Any, Callable[..., Any]],
