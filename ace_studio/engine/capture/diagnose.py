@@ -105,6 +105,14 @@ ROWS: tuple[Diagnosis, ...] = (
         "Return the tensors themselves; a text model stops returning its cache if the examples say use_cache=False.",
         is_about_line=False,
     ),
+    Diagnosis(
+        "",
+        r"pack_padded_sequence|pad_packed_sequence|packedsequence",
+        "{owner} packs rows of different lengths",
+        "a packed sequence is as long as the sum of the lengths, which are values, so a graph has no size for it",
+        "Give the recurrent layer the padded rows, and set what lies behind the end of each row to 0 afterwards "
+        "(torch.where with a mask): in one direction the other results are the same.",
+    ),
     *_FX_ROWS,
     _VALUE_BRANCH,
     Diagnosis(

@@ -28,6 +28,31 @@ def test_a_branch_on_a_value_is_named_with_its_line_and_its_module() -> None:
     assert error.problem.where.endswith(", module blocks.1")
 
 
+class Packed(nn.Module):
+    """Packs rows of different lengths, or masks what lies behind their ends as the remedy says."""
+
+    def __init__(self, *, packs: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.lstm, self.packs = nn.LSTM(4, 8, batch_first=True), packs
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        if self.packs:
+            rows = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+            return nn.utils.rnn.pad_packed_sequence(self.lstm(rows)[0], batch_first=True)[0]
+        inside = torch.arange(x.shape[1]) < lengths[:, None]
+        return torch.where(inside[..., None], self.lstm(x)[0], 0.0)
+
+
+def test_packed_rows_are_named_and_the_remedy_gives_the_same() -> None:
+    calls = [(torch.randn(2, 6, 4), torch.tensor([6, 4])), (torch.randn(3, 9, 4), torch.tensor([9, 5, 2]))]
+    with pytest.raises(AceError, match="packs rows of different lengths"):
+        capture(Packed(packs=True).eval(), calls)
+    padded = Packed(packs=False).eval()
+    assert torch.allclose(padded(*calls[1]), Packed(packs=True)(*calls[1]), atol=1e-6)
+    assert capture(padded, calls)[1].rung == "export"
+
+
 def test_a_scripted_part_is_named_as_the_cause() -> None:
     recipe = Recipe(capture=CaptureChoice(rungs=("export", "export-strict")))
     with pytest.raises(AceError, match="compiled with TorchScript"):
