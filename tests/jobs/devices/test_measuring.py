@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import threading
@@ -179,12 +180,15 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
     with pytest.raises(AceError):
         measure_on(BOX, replace(run, recipe=recipe), tmp_path / "out", tell=tell, started=process.append)
     lock, until = measure_there.lock_file(f"{tempfile.gettempdir()}/{measure_there.LOCK_NAME}"), time.monotonic() + 10
-    while time.monotonic() < until:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError:
-            time.sleep(0.02)
-    else:
-        pytest.fail("it still measures")
+    try:
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                time.sleep(0.02)
+        else:
+            pytest.fail("it still measures")
+    finally:
+        os.close(lock)  # else every later measurement of this process's folder would wait for it
     assert not {*Path(tempfile.gettempdir()).glob("ace-studio-measure-*")} - before
