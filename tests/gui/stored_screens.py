@@ -127,7 +127,9 @@ def _looking_back(desk) -> None:
     panel = desk.panel("history")
     desk.bot.waitUntil(lambda: panel.model.rowCount() == 2)  # they are read beside the window
     panel.table.selectRow(0)
+    desk.bot.waitUntil(panel.look_button.isEnabled)
     panel.look_button.click()
+    desk.bot.waitUntil(lambda: desk.document.past is not None)
 
 
 def _panel(name: str) -> Callable[..., None]:

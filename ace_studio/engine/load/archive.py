@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_studio.engine.load.sniff import bad_file
+from ace_studio.engine.load.sniff import bad_file, size_of
 from ace_studio.records.errors import AceError
 
 _LARGEST_EXPANSION = 50
@@ -84,7 +84,7 @@ def open_archive(path: Path) -> Archive:
             why="it begins like one, but its table of contents is missing or wrong; a download or save was cut short",
             details=str(error),
         ) from error
-    if problem := _listing_problem(infos, path.stat().st_size):
+    if problem := _listing_problem(infos, size_of(path)):
         raise bad_file(path, "is not an honest zip archive", why=problem, remedy="do not use it; get it from its maker")
     return Archive(path, {info.filename: info for info in infos})
 

@@ -37,6 +37,15 @@ FOREIGN_MAGICS: tuple[tuple[int, bytes, str], ...] = (
 """Offset, bytes at it, and the description of such files."""
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file, which may have gone since it was looked at. Raises: AceError, as `check_readable`."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        check_readable(path)
+        raise
+
+
 def check_readable(path: Path) -> None:
     """Check that the path is a file or a folder that can be opened.
 

@@ -265,7 +265,7 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    _check_memory(path, path.stat().st_size)
+    _check_memory(path, sniff.size_of(path))
     try:
         tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, *_LOAD_ERRORS) as error:
@@ -277,7 +277,7 @@ def _load_weights_only(path: Path, names: tuple[str, ...]) -> Any:
     """``torch.load`` with its own error text replaced, which would advise to run the file's code."""
     if names:
         raise _more_than_tensors(path, names)
-    _check_memory(path, path.stat().st_size)
+    _check_memory(path, sniff.size_of(path))
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)  # noqa: TID251 - the one place that may
     except pickle.UnpicklingError as error:

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from ace_studio.engine.load import inspect_file
-from ace_studio.engine.load.sniff import HEAD_BYTES, checked_sha256, is_text
+from ace_studio.engine.load.sniff import HEAD_BYTES, checked_sha256, is_text, size_of
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.load.samples import (
     check_wording,
@@ -86,3 +86,11 @@ def test_a_file_that_cannot_be_hashed_is_a_bad_file(tmp_path):
     with pytest.raises(AceError) as caught:
         checked_sha256(tmp_path / "gone")
     assert caught.value.problem.code is ErrorCode.BAD_FILE
+
+
+def test_a_file_that_is_gone_when_its_size_is_asked_for_is_not_found(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert size_of(tmp_path / "a") == 3
+    with pytest.raises(AceError) as caught:
+        size_of(tmp_path / "gone")
+    assert caught.value.problem.code is ErrorCode.NOT_FOUND
