@@ -203,6 +203,8 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
     text = f"{type(error).__name__} {failure_kind(error)} {error}"
     if any(isinstance(child, torch.jit.ScriptModule) for child in module.modules()):
         text += " (TorchScript inside)"  # tracers fail in such a module with all kinds of messages
+    if "pad_packed_sequence" in place.source or "pack_padded_sequence" in place.source:
+        text += " (PackedSequence there)"  # and at such a line, by what they try first
     row = next((row for row in ROWS if row.fits(names, text)), _FALLBACK)
     owner = place.class_name if row.is_about_line else type(module).__name__
     words = {"owner": f"forward() of {owner}", "sizes": _named_sizes(str(error), leaf_names), "kind": _kind(str(error))}

@@ -44,6 +44,23 @@ class Packed(nn.Module):
         return torch.where(inside[..., None], self.lstm(x)[0], 0.0)
 
 
+class PackedAtOnce(Packed):
+    """Fails at its last line, with a message that does not speak of packing."""
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        rows = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(self.lstm(rows)[0], batch_first=True)[0]
+
+
+def test_packed_rows_are_named_by_the_line_that_fails() -> None:
+    calls = [(torch.randn(2, 6, 4), torch.tensor([6, 4])), (torch.randn(3, 9, 4), torch.tensor([9, 5, 2]))]
+    with pytest.raises(AceError) as caught:
+        capture(PackedAtOnce(packs=True).eval(), calls)
+    whats = [one.what for one in caught.value.problems]
+    assert any("packs rows of different lengths" in what for what in whats)
+    assert not any("does something that cannot be recorded" in what for what in whats)
+
+
 def test_packed_rows_are_named_and_the_remedy_gives_the_same() -> None:
     calls = [(torch.randn(2, 6, 4), torch.tensor([6, 4])), (torch.randn(3, 9, 4), torch.tensor([9, 5, 2]))]
     with pytest.raises(AceError, match="packs rows of different lengths"):
