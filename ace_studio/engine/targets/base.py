@@ -144,7 +144,14 @@ class Target(ABC):
         if missing := self.missing():
             return Availability(ok=False, reason=missing, install=self.row.install)
         version = importlib.metadata.version(packages[0]) if packages else str(torch.__version__)
-        return Availability(ok=True, version=version)
+        problem = self.opening_problem()
+        return Availability(
+            ok=not problem, reason=problem, install=self.row.install if problem else "", version=version
+        )
+
+    def opening_problem(self) -> str:
+        """Empty if what is installed can be used here, else why not; asked only where all packages are there."""
+        return ""
 
     def missing(self) -> str:
         """All packages of its row that are not installed, in a sentence; empty if there are none."""

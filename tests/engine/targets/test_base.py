@@ -70,3 +70,12 @@ def test_it_runs_on_the_cpu_only_unless_it_says_more():
 def test_its_row_names_the_style_that_simulations_use():
     style = made(rounding=RoundingStyle.RESULTS).int8_style(Plan(default=Precision.INT8_STATIC), None)
     assert style.name == "results"
+
+
+def test_what_is_installed_but_does_not_open_is_not_available_and_the_line_that_mends_it_is_named(monkeypatch):
+    target = made(packages=("msgspec",), install="pip install mine")
+    assert (target.available().ok, target.available().install) == (True, "")
+    monkeypatch.setattr(target, "opening_problem", lambda: "it was built for another torch")
+    found = target.available()
+    assert (found.ok, found.reason, found.install) == (False, "it was built for another torch", "pip install mine")
+    assert found.version

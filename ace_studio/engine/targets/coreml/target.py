@@ -6,7 +6,6 @@ with what the graph demands, and nothing is run: `Target.run_problem` says so.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import importlib.metadata
 import sys
@@ -22,7 +21,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.pt2e import INSTALL_LINE, is_torchao_installed
 from ace_studio.engine.quiet import hushed
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.coreml.convert import coreml_model
 from ace_studio.engine.targets.coreml.package import (
     Port,
@@ -62,11 +61,9 @@ _PROBLEMS = {
 class CoreMlTarget(Target):
     """Writes packages everywhere, and runs them on a Mac."""
 
-    def available(self) -> Availability:
-        """Whether coremltools is installed, and opens beside this torch."""
-        found = super().available()
-        problem = found.ok and installed_problem()
-        return dataclasses.replace(found, ok=False, reason=problem, install=self.row.install) if problem else found
+    def opening_problem(self) -> str:
+        """Whether it opens beside this torch."""
+        return installed_problem()
 
     def run_problem(self) -> str:
         """Nothing on macOS."""

@@ -22,7 +22,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quiet import hushed
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.executorch.quantize import executorch_op_problem, quantize_for_xnnpack
 from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
 from ace_studio.engine.targets.shared.flat_call import FlatCall
@@ -57,11 +57,9 @@ _PROBLEMS = {
 class ExecuTorchTarget(Target):
     """XNNPACK where it can, ExecuTorch's portable kernels for the rest."""
 
-    def available(self) -> Availability:
-        """Whether it is installed, fits this torch, and opens."""
-        found = super().available()
-        problem = found.ok and installed_problem()
-        return dataclasses.replace(found, ok=False, reason=problem, install=self.row.install) if problem else found
+    def opening_problem(self) -> str:
+        """Whether it opens beside this torch."""
+        return installed_problem()
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for what XNNPACK has no kernels for."""

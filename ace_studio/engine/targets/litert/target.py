@@ -6,7 +6,6 @@ with the same kernels that a device uses.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import importlib.metadata
 import os
@@ -19,7 +18,7 @@ from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quiet import hushed
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.litert.convert import float_model
 from ace_studio.engine.targets.litert.interpreter import LiteRtModel
 from ace_studio.engine.targets.litert.model_file import kernels_of_file, with_limits
@@ -52,11 +51,9 @@ _PROBLEMS = {
 class LiteRtTarget(Target):
     """XNNPACK where it can, LiteRT's own kernels for the rest."""
 
-    def available(self) -> Availability:
-        """Whether it is installed, and opens beside this torch."""
-        found = super().available()
-        problem = found.ok and installed_problem()
-        return dataclasses.replace(found, ok=False, reason=problem, install=self.row.install) if problem else found
+    def opening_problem(self) -> str:
+        """Whether it opens beside this torch."""
+        return installed_problem()
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for what this target does not write or LiteRT does not have."""
