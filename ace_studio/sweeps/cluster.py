@@ -23,6 +23,8 @@ from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.sweeps.work import SweepWorker, forget_starts, run_task
 
 CONNECT_S = 10.0
+LOOK_S = 5.0
+"""Seconds between two looks at whether the scheduler still knows the jobs."""
 RECONNECT_S = 24 * 3600.0
 """For so long the scheduler is looked for after its connection was lost: a night, or a laptop that sleeps."""
 GPU, TIMING, MEMORY = "GPU", "timing", "memory"
@@ -93,6 +95,7 @@ class Connection:
         self._published = set[str]()
         """Jobs that the scheduler had when it was connected."""
         self._lost_s: float | None = None
+        self._looked_s = time.monotonic()
         self._client = self._connect()
 
     def _connect(self) -> Client:
@@ -103,7 +106,8 @@ class Connection:
             if self.is_elsewhere:
                 begin = f"{self.topic}-"
                 names: Sequence[str] = client.list_datasets()  # type: ignore[no-untyped-call]
-                self._published = {one.removeprefix(begin) for one in names if one.startswith(begin)}
+                names = [name for name in names if name.startswith(begin)]
+                self._published = {name.removeprefix(begin) for name in set(names) - _forgotten(client, names)}
         except (*_GONE, ValueError) as error:
             if client is not None:
                 _close(client)
@@ -192,6 +196,8 @@ class Connection:
         if self.is_lost:
             self._reconnect()
             return None
+        if time.monotonic() - self._looked_s > LOOK_S:
+            self._look()
         try:
             job, found = self._news.get(timeout=timeout_s)
         except queue.Empty:
@@ -208,8 +214,15 @@ class Connection:
         if future.status == "finished":
             with suppress(*_GONE):
                 return job, future.result(), None
-        self._lose()  # the future is cancelled or lost, because the connection is
+        self._lose()  # the connection is, or a worker died that had the job's files or its answer
         return None
+
+    def _look(self) -> None:
+        """Send the jobs again if the scheduler forgot one, which it may do before anybody waits for the job."""
+        self._looked_s = time.monotonic()
+        with self._noticing_loss():
+            if _forgotten(self._client, [future.key for future in self._futures.values()]):
+                self._lose()
 
     def done(self, job: str) -> None:
         """Let the scheduler forget a job."""
@@ -265,6 +278,13 @@ class Connection:
         for job in () if is_kept else tuple(self._futures):
             self.done(job)
         _close(self._client)
+
+
+def _forgotten(client: Client, names: Sequence[str]) -> set[str]:
+    """Those of the jobs that the scheduler cannot run any more, because a worker died with the only copy of a file."""
+    tasks: Any = client.scheduler
+    states: dict[str, str | None] = client.sync(tasks.get_task_status, keys=names)
+    return {name for name, state in states.items() if state in {None, "released", "forgotten"}}
 
 
 def _close(client: Client) -> None:

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +160,10 @@ def run_task(packed: bytes, contents: Mapping[str, bytes] | None = None) -> byte
             if task.most_starts and _starts_before(task) >= task.most_starts:
                 answer = TaskAnswer(host="", seconds=0.0, is_lost=True)
             else:
-                answer = _run(task, contents or {}, temporary)
+                try:
+                    answer = _run(task, contents or {}, temporary)
+                finally:
+                    _note_end(task)
         except AceError as error:
             answer = TaskAnswer(host="", seconds=0.0, problems=error.problems)
         except OSError as error:
@@ -198,11 +201,19 @@ def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> Tas
 
 
 def _starts_before(task: Task) -> int:
-    """How often the job was started before this time, which the scheduler keeps when a worker dies."""
+    """How often the job was started before and did not end, which the scheduler keeps when a worker dies."""
     starts = Queue(f"{task.topic}-{task.job}", client=get_worker().client)  # type: ignore[no-untyped-call]
     count = int(starts.qsize())  # type: ignore[no-untyped-call]
     starts.put(1)  # type: ignore[no-untyped-call]
     return count
+
+
+def _note_end(task: Task) -> None:
+    """Take a start back that did not end its worker: the job runs again if its answer is lost with another's worker."""
+    if task.most_starts:
+        starts = Queue(f"{task.topic}-{task.job}", client=get_worker().client)  # type: ignore[no-untyped-call]
+        with suppress(TimeoutError):  # the sweep may have removed the count
+            starts.get(timeout=1)  # type: ignore[no-untyped-call]
 
 
 def forget_starts(topic: str, job: str, client: Client) -> None:

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,11 +206,16 @@ def test_a_job_for_a_gpu_does_not_wait_for_one_that_is_not_there(tmp_path, log, 
 
 
 @pytest.mark.slow
-def test_a_job_that_kills_its_workers_is_tried_elsewhere_once_whatever_the_scheduler_allows(tmp_path, log, cluster):
-    for name in ("three", "four"):
-        cluster.start_worker(name)
+@pytest.mark.parametrize("delay_s", [0.0, 4.0])
+def test_a_job_that_kills_its_workers_is_tried_elsewhere_once_whatever_the_scheduler_allows(
+    tmp_path, log, cluster, delay_s
+):
+    """After the delay both workers are gone, and with them all files of the jobs and all answers not taken yet."""
+    later = threading.Timer(delay_s, lambda: [cluster.start_worker(name) for name in ("three", "four")])
+    later.start()
     path = written(tmp_path / "in", rounds=range(1, 6), entry=lambda count: "kill_worker" if count == 2 else "ok")
     report = run(path, tmp_path / "out", scheduler=cluster.address)
+    later.join()
     assert [row.status for row in report.rows] == [RowStatus.DONE, RowStatus.LOST, *[RowStatus.DONE] * 3]
     assert lines(log, "start").count("2") == 2
     assert "so did a second one" in report.rows[1].error.what
