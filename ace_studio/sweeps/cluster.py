@@ -221,7 +221,7 @@ class Connection:
         """Send the jobs again if the scheduler forgot one, which it may do before anybody waits for the job."""
         self._looked_s = time.monotonic()
         with self._noticing_loss():
-            if _forgotten(self._client, [future.key for future in self._futures.values()]):
+            if _forgotten(self._client, [f"{self.topic}-{job}" for job in self._futures]):
                 self._lose()
 
     def done(self, job: str) -> None:
@@ -283,7 +283,7 @@ class Connection:
 def _forgotten(client: Client, names: Sequence[str]) -> set[str]:
     """Those of the jobs that the scheduler cannot run any more, because a worker died with the only copy of a file."""
     tasks: Any = client.scheduler
-    states: dict[str, str | None] = client.sync(tasks.get_task_status, keys=names)
+    states: dict[str, str | None] = client.sync(tasks.get_task_status, keys=names)  # type: ignore[no-untyped-call]
     return {name for name, state in states.items() if state in {None, "released", "forgotten"}}
 
 

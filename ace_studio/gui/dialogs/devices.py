@@ -11,7 +11,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import button, fit_screen, label, selectable, set_role, text_field
-from ace_studio.gui.widgets.table_look import plain_table
+from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.devices import Device, DeviceCheck
@@ -108,7 +108,7 @@ class DevicesDialog(QDialog):
             field.clear()
         self._say(tr("{name} was added; Check says what it has.", name=words[0]), "good")
         self._show()
-        self.table.selectRow(self.model.view_row(len(self._devices) - 1))
+        select_rows(self.table, [self.model.view_row(len(self._devices) - 1)])
 
     def _remove(self) -> None:
         if (device := self.chosen) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
 from ace_studio.gui.style.language import tr
@@ -53,6 +53,20 @@ def show_columns(table: QTableView, model: ColumnsModel, columns: Sequence[Colum
         needed = table.horizontalHeader().fontMetrics().horizontalAdvance(each.title) + GAP
         table.setColumnWidth(at, max(each.width, needed))
     return are_other
+
+
+def select_rows(table: QTableView, rows: Sequence[int]) -> None:
+    """Select these visible rows and no others.
+
+    `QTableView.selectRow` does what a click would: it keeps one row of several, and with Ctrl held it toggles.
+    """
+    model, flags = table.model(), QItemSelectionModel.SelectionFlag
+    selection = QItemSelection()
+    for row in rows:
+        selection.select(model.index(row, 0), model.index(row, model.columnCount() - 1))
+    if rows:
+        table.selectionModel().setCurrentIndex(model.index(rows[0], 0), flags.NoUpdate)
+    table.selectionModel().select(selection, flags.ClearAndSelect | flags.Rows)
 
 
 def count_words(model: ColumnsModel, total: str) -> str:

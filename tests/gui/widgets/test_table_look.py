@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from ace_studio.gui.widgets.table_look import plain_table, show_columns
+from ace_studio.gui.widgets.table_look import plain_table, select_rows, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 
 
@@ -73,3 +73,13 @@ def test_columns_are_as_wide_as_they_ask_for_and_the_table_has_a_name_for_screen
     assert not show_columns(table, model, columns)
     assert [table.columnWidth(at) for at in range(2)] == [99, 60]
     assert table.accessibleName() == "Runs"
+
+
+def test_rows_are_selected_whatever_key_is_held(qtbot, model):
+    table = shown(qtbot, model, many=True)
+    click(qtbot, table, 0)
+    click(qtbot, table, 2, Qt.KeyboardModifier.ControlModifier)  # Qt takes Ctrl as held until the next event
+    select_rows(table, [1, 2])
+    assert [index.row() for index in table.selectionModel().selectedRows()] == [1, 2]
+    select_rows(table, [])
+    assert not table.selectionModel().hasSelection()

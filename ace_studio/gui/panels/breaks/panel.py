@@ -22,7 +22,7 @@ from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import allow, button, label, plain_text, selectable, set_role, show_words
-from ace_studio.gui.widgets.table_look import plain_table, show_columns
+from ace_studio.gui.widgets.table_look import plain_table, select_rows, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, plural, sentence
 from ace_studio.gui.words.steps import why_not
@@ -163,7 +163,7 @@ class BreaksPanel(Panel):
         chosen = self.table.selectionModel()
         if [index.row() for index in chosen.selectedRows()] != [wanted]:
             was_blocked = chosen.blockSignals(True)
-            self.table.clearSelection() if wanted < 0 else self.table.selectRow(wanted)
+            select_rows(self.table, [] if wanted < 0 else [wanted])
             chosen.blockSignals(was_blocked)
             self.table.viewport().update()
 

@@ -20,7 +20,7 @@ from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import FilterField, button, label, on_key, text_field
-from ace_studio.gui.widgets.table_look import count_words, plain_table, show_columns
+from ace_studio.gui.widgets.table_look import count_words, plain_table, select_rows, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.results import REPORT_NAME
@@ -123,7 +123,6 @@ class HistoryPanel(Panel):
 
     def _choose(self, run_id: int) -> None:
         self._pages.setCurrentWidget(self._list)
-        self.table.clearSelection()
         self._select([at for at, run in enumerate(self._runs) if run.id == run_id])
 
     def _look(self) -> None:
@@ -153,8 +152,7 @@ class HistoryPanel(Panel):
         return [self._runs[self.model.source_row(index.row())] for index in rows]
 
     def _select(self, rows: Sequence[int]) -> None:
-        for at in self.model.view_rows(rows):
-            self.table.selectRow(at)
+        select_rows(self.table, self.model.view_rows(rows))
 
     def _apply_filter(self) -> None:
         self.model.set_filter(self.filter.text())

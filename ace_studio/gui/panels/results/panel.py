@@ -21,7 +21,7 @@ from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label, offer_menu, set_role, tip_text
-from ace_studio.gui.widgets.table_look import plain_table
+from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
 from ace_studio.records.devices import Device, DeviceKind
@@ -299,10 +299,7 @@ class ResultsPanel(Panel):
         at = next(
             (at for at, each in enumerate(self.rows) if index is not None and index in (each.index, each.partner)), None
         )
-        if at is None:
-            self.table.clearSelection()
-        else:
-            self.table.selectRow(self.model.view_row(at))
+        select_rows(self.table, [] if at is None else [self.model.view_row(at)])
         selection.blockSignals(was_blocked)
         self.table.viewport().update()
 

@@ -135,6 +135,18 @@ def test_selected_runs_are_removed_with_the_delete_key(past):
     assert len(past.session.history.store.list()) == 1
 
 
+def test_two_selected_runs_stay_selected_when_the_list_is_read_again(past):
+    panel = past.panel("history")
+    click(past, panel, 1)
+    click(past, panel, 2, Qt.KeyboardModifier.ControlModifier)
+    kept = [run.id for run in panel._chosen()]
+    past.session.history.set_tags(past.document.history[0].id, ["a"])
+    past.settle()
+    assert past.document.history[0].tags == ("a",)
+    assert len(kept) == 2
+    assert [run.id for run in panel._chosen()] == kept
+
+
 def test_a_run_that_ends_is_listed_at_once(past):
     past.session.trust.trust_file()
     past.settle()
