@@ -1,4 +1,4 @@
-"""The place of one panel, wherever it is docked; the panel is made when it is first seen."""
+"""The place of one panel, wherever it is docked; the panel is made when it is first seen, or when its row says so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_MORE = object()
 class PanelSlot(QWidget):
     """Holds one panel.
 
-    The panel is made when it is first seen, and updated only while it is visible.
+    The panel is made when it is first seen, or before as its row says, and updated only while it is visible.
     """
 
     failed = Signal(object)
@@ -59,8 +59,9 @@ class PanelSlot(QWidget):
     def refresh(self, document: Document, parts: frozenset[Part]) -> None:
         """Show the changes, now or when the panel is seen again."""
         if self.panel is None:
-            return
-        if not self.isVisible():
+            if self._empty is None and self.row.made_when is not None and self.row.made_when(document):
+                self._next_turn.start()
+        elif not self.isVisible():
             self._stale |= parts
         elif self.wants(parts):
             self._guarded(lambda: self._update(document))
@@ -109,6 +110,8 @@ class PanelSlot(QWidget):
         if self._empty is None:
             self._make()
         elif next(self._parts, _NO_MORE) is _NO_MORE:
+            if not self.isVisible():
+                return  # it is filled when it is seen
             self.build()
         if self.panel is None:
             self._next_turn.start()

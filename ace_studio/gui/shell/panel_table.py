@@ -15,6 +15,7 @@ from ace_studio.session.run_warnings import is_told, job_warnings
 from ace_studio.session.session import Session
 
 _Count = Callable[[Document], int]
+_Condition = Callable[[Document], bool]
 
 
 class Area(StrEnum):
@@ -68,7 +69,7 @@ class PanelGroup(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PanelRow:
-    """One panel, loaded when it is first seen."""
+    """One panel, loaded when it is first seen, or before."""
 
     id: str
     title: str
@@ -82,6 +83,9 @@ class PanelRow:
     shortcut: str = ""
     count: _Count | None = None
     """A number for the tab; 0 is not shown."""
+    made_when: _Condition | None = None
+    """The panel is made as soon as the document is so, before anybody looks: its many parts take longer than a click
+    should. None: it is made when it is first seen."""
 
     def __post_init__(self) -> None:
         translate_fields(self, "title", "tip")
@@ -119,10 +123,11 @@ def _row(
     key: str,
     tip: str,
     count: _Count | None = None,
+    made_when: _Condition | None = None,
 ) -> PanelRow:
     return PanelRow(
         id=id_, group=group, title=title, place=place, module=id_, panel_class=panel_class, tip=tip,
-        shortcut=f"Alt+{key}" if key else "", count=count,
+        shortcut=f"Alt+{key}" if key else "", count=count, made_when=made_when,
     )  # fmt: skip
 
 
@@ -142,12 +147,13 @@ PANELS: tuple[PanelRow, ...] = (
          "The capture methods, their results, and the controls"),
     _row(PanelGroup.GRAPH, Area.BOTTOM, "BreaksPanel", "breaks", "Breaks", "B",
          "Where the capture stops, what that costs, and the fixes tried", _breaks),
-    _row(PanelGroup.PLAN, Area.SIDE, "PlanPanel", "plan", "Plan", "2", "Precisions, goal, targets and how to measure"),
+    _row(PanelGroup.PLAN, Area.SIDE, "PlanPanel", "plan", "Plan", "2", "Precisions, goal, targets and how to measure",
+         made_when=lambda document: document.graph is not None),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "RunPanel", "run", "Run", "7", "Progress, the steps so far, and the log"),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "ResultsPanel", "results", "Results", "8", "The comparison of targets",
          lambda document: len(document.runs)),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "ChartsPanel", "charts", "Charts", "9",
-         "Charts of latency, accuracy, size, errors and sensitivity"),
+         "Charts of latency, accuracy, size, errors and sensitivity", made_when=lambda document: bool(document.runs)),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "AdvicePanel", "advice", "Advice", "A",
          "What to try next, with the expected gain", _advice),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "ProblemsPanel", "problems", "Problems", "",

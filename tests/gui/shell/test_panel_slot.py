@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtGui import QColor
 
+from ace_studio.gui.panels.charts import ChartsPanel
+from ace_studio.gui.panels.plan import PlanPanel
 from ace_studio.gui.style.colours import THEMES
 
 
@@ -22,3 +24,20 @@ def test_a_panel_that_was_hidden_when_the_theme_changed_is_seen_in_the_new_colou
     desk.settle()
     fills = [extra.format.background().color() for extra in source.text.extraSelections()]
     assert fills == [QColor(THEMES["light"].accent_fill)]
+
+
+def test_charts_and_the_plan_are_made_before_anybody_looks_and_filled_when_somebody_does(desk):
+    desk.open_example()
+    desk.settle()
+    assert desk.window.findChildren(ChartsPanel) == []
+    assert desk.window.findChildren(PlanPanel) == []
+    desk.ran()
+    desk.settle()
+    (charts,) = desk.window.findChildren(ChartsPanel)
+    (plan,) = desk.window.findChildren(PlanPanel)
+    assert list(charts.views) == ["overview"]
+    assert charts.views["overview"].points == []
+    assert desk.panel("charts") is charts
+    desk.settle()
+    assert [point.name for point in charts.views["overview"].points]
+    assert desk.panel("plan") is plan
