@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.flows.real_input.journeys import run_by_keys, write_model
+from tests.flows.real_input.person import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_a_against_b_after_a_restart(person_at):
-    person = person_at("comparison")
+    compare_after_restart(person_at("comparison"))
+
+
+def compare_after_restart(person: Person) -> None:
+    """Two runs, a restart, and the difference in the panels."""
     recipe = write_model(person.folder / "model")
     person.start(recipe)
     person.click("Trust: next")

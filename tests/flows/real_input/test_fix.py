@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.flows.real_input.journeys import BRANCH, write_model
-from tests.flows.real_input.person import ENGINE_S
+from tests.flows.real_input.person import ENGINE_S, Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_a_branch_on_a_value_is_fixed_by_clicks(person_at):
-    person = person_at("fix")
+    fix_by_clicks(person_at("fix"))
+
+
+def fix_by_clicks(person: Person) -> None:
+    """From the model that breaks to its patched copy, captured whole."""
     recipe = write_model(person.folder / "model", BRANCH)
     person.start(recipe)
     person.click("Trust: next")

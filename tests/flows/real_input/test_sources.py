@@ -81,9 +81,16 @@ def is_next(person: Person, step: str) -> bool:
     return any(one["name"].startswith(f"{step}: next") for one in person.look())
 
 
-@pytest.mark.parametrize("come", [example, onnx, code_with_weights, weights_alone, hugging_face])
-def test_a_source_becomes_a_file_within_eight_clicks(person_at, come: Callable[[Person], None]):
-    person = person_at(come.__name__)
+SOURCES = (example, onnx, code_with_weights, weights_alone, hugging_face)
+
+
+@pytest.mark.parametrize("come", SOURCES)
+def test_a_source_becomes_a_file_within_eight_clicks(person_at, come):
+    file_by_clicks(person_at(come.__name__), come)
+
+
+def file_by_clicks(person: Person, come: Callable[[Person], None]) -> None:
+    """Everything from the start page to the exported file."""
     person.start()
     person.clicks, begin_s = 0, time.monotonic()
     come(person)
