@@ -114,6 +114,12 @@ def _problems(document: Document) -> int:
     return sum(map(is_told, document.problems)) + len(job_warnings(document))
 
 
+_MADE_WHEN: dict[str, _Condition] = {
+    "plan": lambda document: document.graph is not None,
+    "charts": lambda document: bool(document.runs),
+}
+
+
 def _row(
     group: PanelGroup,
     place: Area,
@@ -123,11 +129,10 @@ def _row(
     key: str,
     tip: str,
     count: _Count | None = None,
-    made_when: _Condition | None = None,
 ) -> PanelRow:
     return PanelRow(
         id=id_, group=group, title=title, place=place, module=id_, panel_class=panel_class, tip=tip,
-        shortcut=f"Alt+{key}" if key else "", count=count, made_when=made_when,
+        shortcut=f"Alt+{key}" if key else "", count=count, made_when=_MADE_WHEN.get(id_),
     )  # fmt: skip
 
 
@@ -147,13 +152,12 @@ PANELS: tuple[PanelRow, ...] = (
          "The capture methods, their results, and the controls"),
     _row(PanelGroup.GRAPH, Area.BOTTOM, "BreaksPanel", "breaks", "Breaks", "B",
          "Where the capture stops, what that costs, and the fixes tried", _breaks),
-    _row(PanelGroup.PLAN, Area.SIDE, "PlanPanel", "plan", "Plan", "2", "Precisions, goal, targets and how to measure",
-         made_when=lambda document: document.graph is not None),
+    _row(PanelGroup.PLAN, Area.SIDE, "PlanPanel", "plan", "Plan", "2", "Precisions, goal, targets and how to measure"),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "RunPanel", "run", "Run", "7", "Progress, the steps so far, and the log"),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "ResultsPanel", "results", "Results", "8", "The comparison of targets",
          lambda document: len(document.runs)),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "ChartsPanel", "charts", "Charts", "9",
-         "Charts of latency, accuracy, size, errors and sensitivity", made_when=lambda document: bool(document.runs)),
+         "Charts of latency, accuracy, size, errors and sensitivity"),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "AdvicePanel", "advice", "Advice", "A",
          "What to try next, with the expected gain", _advice),
     _row(PanelGroup.RESULTS, Area.BOTTOM, "ProblemsPanel", "problems", "Problems", "",
