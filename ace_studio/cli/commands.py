@@ -25,7 +25,7 @@ from ace_studio.cli.console import Console
 from ace_studio.cli.engine_command import show_packs
 from ace_studio.cli.follow import follow, kept_runner, python_of_folder
 from ace_studio.cli.repeating import repeat_run
-from ace_studio.cli.running import read_result, recipe_for, run_recipe, with_capture
+from ace_studio.cli.running import filled_recipe_for, read_result, recipe_for, run_recipe, with_capture
 from ace_studio.cli.show import show_capture, show_environment, show_file
 from ace_studio.cli.show_result import show_result
 from ace_studio.jobs.engine_packs import find_packs
@@ -34,6 +34,7 @@ from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.recipe import EngineChoice
+from ace_studio.session.choices import with_first_plan
 
 
 @app.command(name="open")
@@ -102,7 +103,7 @@ def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
 ) -> int:
     """Capture the graph and say how, with the verdict on every dimension."""
     console = Console(as_json=as_json)
-    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
+    recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain, python=python)
     recipe = with_capture(recipe, compare_rungs=compare_rungs, batch_only=batch_only, no_cache=no_cache)
     request = messages.TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
     answer = follow(request, console, contain=contain, python=python)
@@ -116,10 +117,15 @@ def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
 @app.command(name="run")
 def run_job(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     out: Annotated[Path, typer.Option("--out", help="Folder for the result and the artifacts.")],
-    path: Annotated[Path | None, typer.Argument(metavar="RECIPE", help="A recipe (.toml).")] = None,
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model: int8, with what its file has."),
+    ] = None,
     repeat: Annotated[
         str, typer.Option("--repeat", metavar="RUN", help="Instead: a run of the history, or a folder that one wrote.")
     ] = "",
+    entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
+    inputs: InputOption = None,
     batch_only: BatchOnlyFlag = False,
     shapes_from: ShapesFromOption = None,
     no_cache: NoCacheFlag = False,
@@ -131,15 +137,14 @@ def run_job(  # noqa: PLR0913, PLR0917 - one argument per option of the command 
     """Do everything that a recipe says, and write result.json, a report and the artifacts."""
     if (path is None) == (not repeat):
         raise AceError.of(ErrorCode.USAGE, "Name a recipe, or a run with --repeat RUN", why="one of both is needed")
+    console = Console(as_json=as_json)
     if path is None:
-        return repeat_run(
-            repeat, out=out, trust=trust, contain=contain, python=python, console=Console(as_json=as_json)
-        )
-    recipe, folder = recipe_for(path)
+        return repeat_run(repeat, out=out, trust=trust, contain=contain, python=python, console=console)
+    recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain, python=python)
+    if path.suffix != ".toml":
+        recipe = with_first_plan(recipe)
     recipe = with_capture(recipe, batch_only=batch_only, no_cache=no_cache, shapes_from=shapes_from)
-    return run_recipe(
-        recipe, folder, out=out, trust=trust, contain=contain, python=python, console=Console(as_json=as_json)
-    )
+    return run_recipe(recipe, folder, out=out, trust=trust, contain=contain, python=python, console=console)
 
 
 @app.command()

@@ -12,7 +12,7 @@ import typer
 from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.running import recipe_for
+from ace_studio.cli.running import filled_recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, explained
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import FixRequest
@@ -44,7 +44,6 @@ def fix_command(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
 ) -> int:
     """Try fixes for the places where capture stops: each is captured in a copy and compared with eager."""
     console = Console(as_json=as_json)
-    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
     if apply_controls and path.suffix != ".toml":
         raise AceError.of(
             ErrorCode.USAGE,
@@ -52,6 +51,7 @@ def fix_command(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
             why=f"{path.name} is not a recipe",
             remedy="Write a recipe for the model, and name that.",
         )
+    recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
     file, line = _place(at, folder)
     request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)
     answer = follow(request, console, contain=contain)

@@ -13,7 +13,7 @@ import typer
 from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.running import recipe_for
+from ace_studio.cli.running import filled_recipe_for
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import ModelCaptured, TraceRequest
 from ace_studio.records.recipes.edit import with_changes
@@ -42,7 +42,7 @@ def plan_command(
 ) -> int:
     """Show which precision every op is planned at; change the recipe and save it, if the options say so."""
     console = Console(as_json=as_json)
-    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
+    recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
     recipe = with_changes(recipe, _changes(values or []))
     if save is not None and save.absolute().parent != folder:
         raise AceError.of(

@@ -9,16 +9,14 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, app, report_failure
+from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
-from ace_studio.cli.follow import follow
-from ace_studio.cli.running import recipe_for
+from ace_studio.cli.running import filled_recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
-from ace_studio.records.messages import FileInspected, InspectRequest
 from ace_studio.records.recipes.families import FAMILIES, ModelFamily
 from ace_studio.records.recipes.file import parse_recipe, text_with, write_recipe
 from ace_studio.records.recipes.paths import rebase_recipe
-from ace_studio.session.choices import prefill, with_family
+from ace_studio.session.choices import with_family
 
 
 @app.command(name="recipes")
@@ -39,13 +37,7 @@ def recipes_command(
     family = _family(name)
     text = family.recipe_text()
     if model is not None:
-        recipe, folder = recipe_for(model, entry=entry)
-        if model.suffix != ".toml":
-            answer = follow(InspectRequest(job="inspect", path=str(model.absolute())), console)
-            found = answer.find(FileInspected)
-            if answer.problems or found is None:
-                return report_failure(answer.problems, console)
-            recipe = prefill(recipe, found.report)
+        recipe, folder = filled_recipe_for(model, console, entry=entry)
         home = out.absolute().parent if out is not None else folder
         recipe = rebase_recipe(with_family(recipe, family), folder, home)
         text = text_with(text, recipe)

@@ -15,13 +15,14 @@ from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.input_words import rows_of
-from ace_studio.records.messages import JobFinished, ModelCaptured, RunRequest
+from ace_studio.records.messages import FileInspected, InspectRequest, JobFinished, ModelCaptured, RunRequest
 from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
 from ace_studio.records.time_words import seconds_words
+from ace_studio.session.choices import with_found
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
@@ -47,6 +48,53 @@ def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) 
         given = InputsChoice(rows=rows_of(inputs), dims=kept.dims, shapes_from=kept.shapes_from)
         recipe = replace(recipe, inputs=given)
     return recipe, path.absolute().parent
+
+
+def filled_recipe_for(
+    path: Path,
+    console: Console,
+    *,
+    entry: str = "",
+    inputs: list[str] | None = None,
+    contain: bool | None = None,
+    python: str = "",
+) -> tuple[Recipe, Path]:
+    """As `recipe_for`; the recipe of a model file also gets what the file makes clear, as in the window.
+
+    That is its entry, weights beside it, example inputs, and the functions for calibration and evaluation.
+
+    Args:
+        path: A recipe, a model, or a name such as ``timm:resnet18``.
+        console: Told what was found.
+        entry: Callable that makes the model.
+        inputs: Example tensors in words, instead of those of the file.
+        contain: Whether the engine is contained, as in `WorkerClient`.
+        python: Its interpreter on this machine; empty for the usual one.
+
+    Raises: AceError as `recipe_for`, or because the file was not read to its end.
+    """
+    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
+    if path.suffix == ".toml" or not path.exists():
+        return recipe, folder
+    request = InspectRequest(job="inspect", path=str(path.absolute()))
+    answer = follow(request, console, contain=contain, python=python)
+    found = answer.find(FileInspected)
+    if answer.problems:
+        raise AceError(*answer.problems)
+    if found is None:
+        return recipe, folder
+    filled = with_found(recipe, found.report)
+    taken = (
+        ("entry", recipe.model.entry, filled.model.entry),
+        ("weights", recipe.model.weights, filled.model.weights),
+        ("example inputs", recipe.inputs.tracing, filled.inputs.tracing),
+        ("calibration", recipe.calibration.inputs, filled.calibration.inputs),
+        ("evaluation", recipe.evaluate.function, filled.evaluate.function),
+    )
+    words = [f"{what} {after}" for what, before, after in taken if after != before]
+    if words:
+        console.say(f"Taken from {path.name}: {', '.join(words)}")
+    return filled, folder
 
 
 def with_capture(

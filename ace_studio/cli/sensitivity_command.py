@@ -11,7 +11,7 @@ import typer
 from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.running import recipe_for
+from ace_studio.cli.running import filled_recipe_for
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import ModelCaptured, SensitivityFound, SensitivityRequest
@@ -34,7 +34,7 @@ def sensitivity_command(
 ) -> int:
     """Measure how much each op, computed at a low precision, disturbs the outputs; the most sensitive first."""
     console = Console(as_json=as_json)
-    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
+    recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
     _check_words(precisions or [])
     request = SensitivityRequest(
         job="sensitivity", recipe=recipe, folder=str(folder), trust_all=trust, precisions=tuple(precisions or ())

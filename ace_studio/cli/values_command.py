@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.running import recipe_for
+from ace_studio.cli.running import filled_recipe_for
 from ace_studio.records.messages import ValuesFound, ValuesRequest
 from ace_studio.records.values import OpValues, TensorValues
 
@@ -31,7 +31,7 @@ def values_command(  # noqa: PLR0913, PLR0917 - one argument per option of the c
 ) -> int:
     """Show what one op gives for one example, and its weights: float, compressed, and their difference."""
     console = Console(as_json=as_json)
-    recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
+    recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
     request = ValuesRequest(
         job="values",
         recipe=recipe,

@@ -80,8 +80,14 @@ def op_matches(op_ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def prefill(recipe: Recipe, report: FileReport) -> Recipe:
-    """Fill in what the file makes clear: entry, weights, example inputs, callables by their roles, and a first plan."""
+    """Fill in what the file makes clear, as `with_found`, and a first plan if nothing was chosen yet."""
     is_new = recipe == Recipe(model=ModelChoice(source=recipe.model.source, weights=recipe.model.weights))
+    recipe = with_found(recipe, report)
+    return with_first_plan(recipe) if is_new else recipe
+
+
+def with_found(recipe: Recipe, report: FileReport) -> Recipe:
+    """Fill in what the file makes clear: entry, weights, example inputs, and callables by their roles."""
     if not recipe.model.entry:
         recipe = change(recipe, "model", entry=plausible_entry(report.entries))
     if report.weights and not recipe.model.weights:
@@ -95,7 +101,7 @@ def prefill(recipe: Recipe, report: FileReport) -> Recipe:
         name = _callable_for(usual, roles, report.entries)
         if name and name != recipe.model.entry and not getattr(getattr(recipe, table), key) and not already_has_inputs:
             recipe = change(recipe, table, **{key: name})
-    return with_first_plan(recipe) if is_new else recipe
+    return recipe
 
 
 def with_first_plan(recipe: Recipe) -> Recipe:

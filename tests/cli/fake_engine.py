@@ -14,9 +14,9 @@ def result(status=ResultStatus.OK, error=None):
 
 
 class FakeExecutor:
-    """Answers every request with a script of events and keeps the request."""
+    """Answers every request with a script of events, or of events by the kind of request, and keeps the request."""
 
-    script: tuple = ()
+    script: tuple | dict = ()
     requests: list = []  # noqa: RUF012 - shared on purpose: the command makes the instance
 
     def __init__(self, client=None):
@@ -24,7 +24,8 @@ class FakeExecutor:
 
     def run(self, request):
         FakeExecutor.requests.append(request)
-        yield from FakeExecutor.script
+        script = FakeExecutor.script
+        yield from script[type(request)] if isinstance(script, dict) else script
 
     def close(self):
         pass

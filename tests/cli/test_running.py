@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +12,11 @@ from ace_studio.cli import follow, run_command
 from ace_studio.engine.report import write_figures
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
+    EntryPoint,
+    EntryRole,
+    FileInspected,
+    FileReport,
+    InspectRequest,
     JobCancelled,
     JobFailed,
     JobFinished,
@@ -18,6 +24,7 @@ from ace_studio.records.messages import (
     RunRequest,
     WorkerLost,
 )
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport, ResultStatus
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
@@ -219,3 +226,50 @@ def test_batch_only_can_be_asked_for_on_the_command_line(tmp_path, requests):
     recipe.write_text('format = 1\n[model]\nsource = "model.py"\n', encoding="utf-8")
     assert run_command(["run", str(recipe), "--out", str(tmp_path / "out"), "--batch-only"]) == 3
     assert requests[0].recipe.capture.batch_only
+
+
+MODEL_ENTRIES = (
+    EntryPoint(name="make_net", kind="function", signature="()", line=1, role=EntryRole.MODEL),
+    EntryPoint(name="tracing_inputs", kind="function", signature="()", line=5, role=EntryRole.TRACING),
+    EntryPoint(name="evaluate", kind="function", signature="()", line=9, role=EntryRole.EVALUATE),
+)
+
+
+@pytest.fixture
+def net(answer_with, tmp_path):
+    """A model file with functions and weights, as the engine reports it."""
+    path = tmp_path / "net.py"
+    path.write_text("")
+    report = FileReport(
+        path=str(path), kind="python", label="Python source", sha256="ab", size_bytes=3, trust="code",
+        entries=MODEL_ENTRIES, weights=(str(tmp_path / "net.pth"),),
+    )  # fmt: skip
+    refused = JobFailed(problems=(Problem(code=ErrorCode.UNTRUSTED, what="x"),))
+    FakeExecutor.script = defaultdict(lambda: (refused,)) | {
+        InspectRequest: (FileInspected(report=report),),
+        RunRequest: (JobFinished(result=result()),),
+    }
+    return path
+
+
+def test_a_model_is_run_with_what_its_file_has_and_the_first_plan(net, tmp_path, capsys):
+    assert run_command(["run", str(net), "--out", str(tmp_path / "out")]) == 0
+    inspected, request = FakeExecutor.requests
+    assert inspected.path == str(net)
+    recipe = request.recipe
+    assert (recipe.model.entry, recipe.model.weights) == ("make_net", "net.pth")
+    assert (recipe.inputs.tracing, recipe.evaluate.function) == ("tracing_inputs", "evaluate")
+    assert (recipe.plan.default, recipe.goal.max_drop) == (Precision.INT8_STATIC, 0.01)
+    told = "Taken from net.py: entry make_net, weights net.pth, example inputs tracing_inputs, evaluation evaluate"
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["trace"], ["plan"], ["sensitivity"], ["fix"], ["values", "--op", "relu"]])
+def test_every_command_takes_the_examples_of_a_model_file_unless_inputs_are_given(net, words):
+    command, *rest = words
+    run_command([command, str(net), *rest])
+    run_command([command, str(net), *rest, "--input", "x=1x4", "--entry", "other"])
+    own, given = (request.recipe for request in FakeExecutor.requests[1::2])
+    assert (own.model.entry, own.inputs.tracing, own.inputs.rows) == ("make_net", "tracing_inputs", ())
+    assert (given.model.entry, given.inputs.tracing, len(given.inputs.rows)) == ("other", "", 1)
+    assert own.plan.default is Precision.FP32
