@@ -172,7 +172,7 @@ class BreaksPanel(Panel):
         if entry is None:
             return
         fixes = fixes_of(document.fixes, entry)
-        shown = (entry, fixes, document.recipe.capture.controls)
+        shown = (entry, fixes, document.recipe.capture.controls, document.graph is None)
         if shown == self._shown:
             return
         is_other = not self._shown or self._shown[0] != entry
@@ -192,7 +192,7 @@ class BreaksPanel(Panel):
         self.source_button.setEnabled(bool(entry.line))
         self.source_button.setToolTip(tr("Show the line") if entry.line else tr("The line is not known"))
         in_graph = (entry.seam is not None or entry.subgraph is not None) and not entry.is_only_first
-        self.graph_button.setVisible(in_graph)
+        self.graph_button.setVisible(in_graph and document.graph is not None)
         self.graph_button.setToolTip(tr("Zoom to it (double-click in the list)"))
         self._fill_fixes(fixes, is_other=is_other)
 

@@ -29,6 +29,8 @@ def test_breaks_are_new_gone_or_the_same_by_place_and_reason(desk):
     assert columns["difference"] == ["differs: met, ops eager", "differs: only in B", "differs: only in A"]
     click_row(desk, panel, 0)
     assert "A: 2 ops left eager\nB: reached 3 times, 6 ops left eager" in words_in(panel)
+    assert desk.document.graph is None
+    assert not panel.graph_button.isVisible(), "there is no graph of these runs"
     click_row(desk, panel, 2)
     assert panel._heading.text() == "Break 2  ·  net.py:20  ·  differs: only in A"
     assert not panel.graph_button.isVisible(), "the graph is of B"
