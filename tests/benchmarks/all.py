@@ -1,12 +1,14 @@
 """Every benchmark, one after the other, and the table of the README.
 
-    python -m tests.benchmarks.all --out DIR [--only NAME ...] [--quick] [--models FOLDER] [--engine FOLDER]
+    python -m tests.benchmarks.all --out DIR [--only NAME ...] [--quick] [--rows ROW ...] [--models FOLDER]
+        [--engine FOLDER]
     python -m tests.benchmarks.all --page DIR/figures.json
 
 Each runs in a fresh process with its own folder and log in DIR; one that fails stops nothing, and one that lacks
 something (Node with dagre, a screen, a package, a folder of models) is left out, and said. ``--quick`` runs a small
-part of each, to try it. DIR gets ``figures.json``: what is there of benchmarks that do not run stays. ``--page`` keeps
-the file as that of the README, and writes the table there. The exit status is 1 if a figure is lost.
+part of each, to try it; ``--rows`` runs some rows of the one benchmark that is named, and the figures name them. DIR
+gets ``figures.json``: what is there of benchmarks that do not run stays. ``--page`` keeps the file as that of the
+README, and writes the table there. The exit status is 1 if a figure is lost.
 """
 
 from __future__ import annotations
@@ -222,7 +224,8 @@ def run(name: str, options: argparse.Namespace) -> list[Figure]:
     """Run one benchmark and return its figures; one that says so if it did not end with any."""
     benchmark, folder = BENCHMARKS[name], options.out / name
     shutil.rmtree(folder, ignore_errors=True)
-    words = f"{benchmark.words} {benchmark.quick if options.quick else ''}".split()
+    rows = ["--only", *options.rows] if options.rows else []
+    words = f"{benchmark.words} {benchmark.quick if options.quick else ''}".split() + rows
     places = {"out": folder, "work": options.out / "work", "models": options.models, "engine": options.engine}
     places["recipe"] = example_recipe()
     before = time.monotonic(), _busy_s(), cpu_s()
@@ -238,8 +241,9 @@ def run(name: str, options: argparse.Namespace) -> list[Figure]:
     if not figures or (ending and not any(one.lost for one in figures)):
         what = f"all claims of {name} hold{ending and f': no, it {ending}'}"
         figures.append(Figure(id=f"{name}.claims", what=what, value=float(not ending), lost=bool(ending)))
+    options_said = " ".join(["", *(["--rows", *rows[1:]] if rows else []), *(["--quick"] if options.quick else [])])
     facts: dict[str, Any] = {
-        "command": f"python -m tests.benchmarks.all --only {name}{' --quick' * options.quick} --out DIR",
+        "command": f"python -m tests.benchmarks.all --only {name}{options_said} --out DIR",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": machine_here(),
         "busy": all_s - own_s > BUSY_CORES * wall_s,
@@ -247,6 +251,8 @@ def run(name: str, options: argparse.Namespace) -> list[Figure]:
     }
     said = f"{name}: {wall_s:.0f} s, {len(figures)} figures{', busy' * facts['busy']}; {ending or 'ended well'}"
     print(said, flush=True)
+    if rows:
+        figures = [replace(one, what=f"{one.what}; of {', '.join(options.rows)}") for one in figures]
     return [replace(one, **facts) for one in figures]
 
 
@@ -258,6 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     what.add_argument("--page", type=Path, metavar="FIGURES")
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS))
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rows", nargs="+", metavar="ROW", help="of the one benchmark that --only names")
     parser.add_argument("--models", type=Path, help="for goals")
     parser.add_argument("--engine", type=Path, help="folder with node_modules/@dagrejs/dagre")
     options = parser.parse_args(arguments)
@@ -266,6 +273,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write(KEPT, figures)
         README.write_text(with_page(README.read_text(encoding="utf-8"), page(figures)), encoding="utf-8")
         return 0
+    if options.rows and len(options.only) != 1:
+        parser.error("--rows are those of one benchmark: name it with --only")
     options.out = options.out.absolute()
     options.out.mkdir(parents=True, exist_ok=True)
     os.environ["XDG_DATA_HOME"] = str(options.out / "data")  # the example is no run of the user's history

@@ -45,6 +45,15 @@ def test_figures_of_benchmarks_that_do_not_run_stay(benchmarks, tmp_path):
     ]  # fmt: skip
 
 
+def test_some_rows_of_one_benchmark_are_named_in_its_figures(benchmarks, tmp_path):
+    main(["--out", str(tmp_path), "--only", "good", "--rows", "small", "large"])
+    (figure,) = read(tmp_path / "figures.json")
+    assert figure.what.endswith("; of small, large")
+    assert figure.command == "python -m tests.benchmarks.all --only good --rows small large --out DIR"
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path), "--rows", "small"])
+
+
 def test_a_start_over_its_limit_and_a_ratio_below_one_are_lost():
     starts = {name: [Start(wall_s=1.2, cpu_s=1.0, rss_mib=99.0)] * 3 for name in (*CODE, "engine")}
     assert [one.id for one in figures_of(starts) if one.lost] == ["start.window.wall_s", "start.window.cpu_s"]
