@@ -81,6 +81,7 @@ def _capture(folder: Path) -> list[Figure]:
     whole = Figure(
         id="capture.whole", what="architectures captured whole, proven at unseen sizes", value=summary["whole"],
         unit=f"of {summary['rows']}", peer=f"{tool} by hand", peer_value=count, lost=summary["whole"] <= count,
+        counted=True,
     )  # fmt: skip
     ratios = spread([1 / one.ratio for one in rows if one.ratio])
     return [whole, median_of("capture.time", "time of a capture with its proof", ratios, peer="bare torch.export")]

@@ -55,6 +55,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     machine: str = ""
     busy: bool = False
     """Whether other work was running, so that times mean little."""
+    counted: bool = False
+    """Whether it is a count that no time has a say in: other work cannot change it."""
     quick: bool = False
     """Whether only a part was run, to try it."""
 
@@ -110,8 +112,8 @@ def conclude(folder: Path, figures: Sequence[Figure]) -> int:
 
 
 def page(figures: Iterable[Figure]) -> str:
-    """The table, without what was measured on a busy machine or in part only."""
-    firm = {one.id: one for one in figures if not one.busy and not one.quick}
+    """The table, without what was timed on a busy machine or measured in part only."""
+    firm = {one.id: one for one in figures if (one.counted or not one.busy) and not one.quick}
     shown = [firm[name] for name in ON_PAGE if name in firm]
     shown += [one for one in firm.values() if one.lost and one.id not in ON_PAGE]
     if not shown:

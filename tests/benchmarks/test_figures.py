@@ -68,6 +68,10 @@ def test_what_was_measured_on_a_busy_machine_or_in_part_is_not_shown(change):
     assert page([replace(TIMED, **change)]).startswith("No run")
 
 
+def test_a_count_is_shown_whatever_else_was_running():
+    assert "engine" in page([replace(TIMED, busy=True, counted=True)])
+
+
 def test_only_the_text_between_the_markers_changes():
     text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert with_page(text, "new\n") == text.replace("old", "new")
