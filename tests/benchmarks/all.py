@@ -163,6 +163,8 @@ class Benchmark(NamedTuple):
     """More words for a quick run."""
     needs: tuple[str, ...] = ()
     """Packages, and what `missing` knows besides."""
+    with_models: str = ""
+    """More words where there is a folder of models."""
 
 
 def _on_screen(name: str, gather: Callable[[Path], list[Figure]]) -> Benchmark:
@@ -193,7 +195,14 @@ BENCHMARKS = {
     "sensitivity": Benchmark(f"{PREFIX}sensitivity", quick="--only mobilenetv2 --size 96"),
     "decode": Benchmark(f"{PREFIX}decode", quick="--tokens 4 --repetitions 1", needs=RUNTIMES),
     "builds": Benchmark(f"{PREFIX}builds", quick="--only resnet50 --rounds 1", needs=RUNTIMES),
-    "peers": Benchmark(f"{PREFIX}peers", _peers, quick="--only mobilenet_v2 --rounds 5 --processes 2", needs=RUNTIMES),
+    "peers": Benchmark(
+        f"{PREFIX}peers",
+        _peers,
+        "--out {out}",
+        "--only mobilenet_v2 --rounds 5 --processes 2",
+        RUNTIMES,
+        with_models="--models {models}",
+    ),
     "kept": Benchmark(
         f"{PREFIX}kept_aside", _kept, "--out {out} --work {work}", "--only mlp_mixer --processes 2", RUNTIMES
     ),
@@ -226,7 +235,8 @@ def run(name: str, options: argparse.Namespace) -> list[Figure]:
     benchmark, folder = BENCHMARKS[name], options.out / name
     shutil.rmtree(folder, ignore_errors=True)
     rows = ["--only", *options.rows] if options.rows else []
-    words = f"{benchmark.words} {benchmark.quick if options.quick else ''}".split() + rows
+    more = (benchmark.quick if options.quick else "", benchmark.with_models if options.models else "")
+    words = " ".join((benchmark.words, *more)).split() + rows
     places = {"out": folder, "work": options.out / "work", "models": options.models, "engine": options.engine}
     places["recipe"] = example_recipe()
     before = time.monotonic(), _busy_s(), cpu_s()
@@ -266,7 +276,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), default=list(BENCHMARKS))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="of the one benchmark that --only names")
-    parser.add_argument("--models", type=Path, help="for goals")
+    parser.add_argument(
+        "--models", type=Path, help="trained models with labels: for goals, rounding and some rows of peers"
+    )
     parser.add_argument("--engine", type=Path, help="folder with node_modules/@dagrejs/dagre")
     options = parser.parse_args(arguments)
     if options.page:
