@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, LoadedModel
@@ -33,8 +34,13 @@ MODELS: dict[str, Callable[[], tiny_models.TinyModel]] = {
 def captured_model(name: str) -> CapturedModel:
     """One of `MODELS`, captured on the CPU."""
     tiny = MODELS[name]()
-    loaded = LoadedModel(module=tiny.module, source=Path(), sha256="")
-    examples = [Example.of(example) for example in tiny.examples]
+    return captured_of(tiny.module, *tiny.examples)
+
+
+def captured_of(module: nn.Module, *inputs: object) -> CapturedModel:
+    """A module captured on the CPU, with one or more examples of its inputs."""
+    loaded = LoadedModel(module=module, source=Path(), sha256="")
+    examples = [Example.of(example) for example in inputs]
     recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
     captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
     return captured

@@ -6,11 +6,14 @@ the graph is traced again, which leaves plain tensors and the kernels that torch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.nn import functional
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph, tidy
@@ -24,6 +27,12 @@ _PREFIX = "ace_linear_"
 _IN_BF16 = frozenset({Precision.INT4_WEIGHT, Precision.FP8})
 """Kernels that take bfloat16 activations only."""
 INT4_GROUPS = (32, 64, 128, 256)
+_INT8_LEAST_ROWS = 17
+_INT8_STEP = 8
+"""cuBLAS multiplies 8-bit matrices of at least so many rows, whose other sizes are multiples of this.
+
+Source: the checks of ``torch._int_mm`` on CUDA.
+"""
 
 
 class _InBf16(nn.Module):
@@ -37,6 +46,20 @@ class _InBf16(nn.Module):
         """Rows [..., k] -> [..., n], of their own type."""
         result: Tensor = self.linear(x.to(torch.bfloat16))
         return result.to(x.dtype)
+
+
+class _InEnoughRows(nn.Module):
+    """An 8-bit linear layer that gets rows of zeros after its own, as many as cuBLAS needs beside one."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rows [..., k] -> [..., n]."""
+        rows = x.reshape(-1, x.shape[-1])
+        padded: Tensor = self.linear(functional.pad(rows, (0, 0, 0, _INT8_LEAST_ROWS - 1)))
+        return padded[: rows.shape[0]].reshape(*x.shape[:-1], padded.shape[-1])
 
 
 def torchao_config(precision: Precision, *, group_size: int) -> Any:
@@ -78,10 +101,15 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
         if weight is None:
             refused[op_id] = "torchao quantizes linear layers with stored weights; this op is none"
             continue
+        if precision is Precision.INT8_DYNAMIC and any(size % _INT8_STEP for size in weight.shape):
+            refused[op_id] = f"the GPU's 8-bit kernel needs multiples of {_INT8_STEP}; this weight is {_sizes(weight)}"
+            continue
         layer = _layer_of(graph_module, node, weight)
-        quantized = _quantized(layer, precision, plan.scheme_of(op_id).group_size, op_id)
+        host = _host_of(layer, precision, node.args[0].meta["val"])
+        config = torchao_config(precision, group_size=plan.scheme_of(op_id).group_size)
+        quantized = _quantized(host, config, op_id, precision)
         if quantized is None:
-            refused[op_id] = f"torchao left its {weight.shape[0]} x {weight.shape[1]} weight as it was"
+            refused[op_id] = f"torchao left its {_sizes(weight)} weight as it was"
             continue
         name = f"{_PREFIX}{number}"
         graph_module.add_module(name, quantized)
@@ -103,15 +131,29 @@ def _layer_of(graph_module: fx.GraphModule, node: fx.Node, weight: Tensor) -> nn
     return layer.eval()
 
 
-def _quantized(layer: nn.Linear, precision: Precision, group_size: int, op_id: str) -> nn.Module | None:
-    """The layer with torchao's weight as plain tensors; None if torchao did not quantize it."""
-    host: nn.Module = _InBf16(layer) if precision in _IN_BF16 else nn.Sequential(layer)
+def _sizes(weight: Tensor) -> str:
+    return " x ".join(map(str, weight.shape))
+
+
+def _host_of(layer: nn.Linear, precision: Precision, rows: Tensor) -> nn.Module:
+    """The layer in a module that gives its kernel what it needs, for inputs like these [..., k]."""
+    if precision in _IN_BF16:
+        return _InBf16(layer)
+    if precision is Precision.INT8_DYNAMIC and not statically_known_true(
+        math.prod(rows.shape[:-1]) >= _INT8_LEAST_ROWS
+    ):
+        return _InEnoughRows(layer)
+    return nn.Sequential(layer)
+
+
+def _quantized(host: nn.Module, config: Any, op_id: str, precision: Precision) -> nn.Module | None:
+    """The layer's host with torchao's weight as plain tensors; None if torchao did not quantize it."""
     try:
         with hushed():
             from torchao.quantization import quantize_
             from torchao.utils import unwrap_tensor_subclass
 
-            quantize_(host, torchao_config(precision, group_size=group_size))
+            quantize_(host, config)
             is_changed = any(type(one) is not nn.Parameter for one in host.parameters())
             if not is_changed:
                 return None
