@@ -1,6 +1,6 @@
 """Checks everything that needs an NVIDIA GPU, in one command: ``packaging/ace gpu-check --out DIR``.
 
-It runs the tests marked ``gpu``, then a sweep of three models over the targets and precisions of a GPU, timed by CUDA
+It runs the tests marked ``gpu``, then a sweep of four models over the targets and precisions of a GPU, timed by CUDA
 events, and writes ``gpu-check.md`` and ``gpu-check.json``. Also without ``.venv``: with any interpreter that has a CUDA
 build of torch, ``PYTHONPATH=. python packaging/gpu/check.py --out DIR`` in the checkout.
 
@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = ("convolutional", "encoder", "decoder")
+MODELS = ("convolutional", "encoder", "wide", "decoder")
 PLANS = {
     "eager": ("fp32", "bf16"),
     "inductor": ("fp32", "bf16"),
-    "torchao-cuda": ("bf16", "int8-dynamic", "int8-weight", "int4-weight", "fp8"),
+    "torchao-cuda": ("bf16", "int8-dynamic + bf16", "int8-weight + bf16", "int4-weight + bf16", "fp8 + bf16"),
     "tensorrt": ("fp32", "fp16", "int8-static"),
     "onnxruntime": ("fp32", "int8-static"),
 }
-"""Target -> precisions that it has on a GPU."""
+"""Target -> precisions that it has on a GPU, and after ``+`` that of the ops which stay in float."""
 NO_GPU = 6
 RECIPE = """\
 format = 1
@@ -48,13 +48,19 @@ COLUMNS = ("model", "target", "plan", "ms", "eager / this", "fp32 here / this", 
 def sweep_text(models: Sequence[str], targets: Sequence[str]) -> str:
     """The file of the sweep: every precision on every target, without what a target does not have."""
     plans = sorted({plan for target in targets for plan in PLANS[target]})
+    written = {plan: _written(plan) for plan in plans}
     lines = ["format = 1", f"recipes = {json.dumps([f'{model}.toml' for model in models])}", "[axes]"]
-    lines += [f"target = {json.dumps(list(targets))}", f"plan = {json.dumps(plans)}"]
+    lines += [f"target = {json.dumps(list(targets))}", f"plan = [{', '.join(written.values())}]"]
     for target in targets:
         for plan in plans:
             if plan not in PLANS[target]:
-                lines += ["[[exclude]]", f'target = "{target}"', f'plan = "{plan}"']
+                lines += ["[[exclude]]", f'target = "{target}"', f"plan = {written[plan]}"]
     return "\n".join(lines) + "\n"
+
+
+def _written(plan: str) -> str:
+    default, _, rest = plan.partition(" + ")
+    return f'{{ default = "{default}", rest = "{rest}" }}' if rest else f'"{default}"'
 
 
 def write_sweep(folder: Path, *, models: Sequence[str], targets: Sequence[str], device: str) -> Path:
@@ -77,6 +83,13 @@ def ace_studio(*words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+def has_cuda_provider() -> bool:
+    """Whether the installed ONNX Runtime is the one for NVIDIA GPUs."""
+    words = "import onnxruntime; print('CUDAExecutionProvider' in onnxruntime.get_available_providers())"
+    done = subprocess.run([sys.executable, "-c", words], stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout.strip() == "True"
+
+
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The rows of a sweep as a table of Markdown."""
     yield f"| {' | '.join(COLUMNS)} |"
@@ -86,7 +99,8 @@ def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         what = error.get("what", "") or ", ".join(row.get("warnings", ())) or ("verified" if row["verified"] else "")
         size = row.get("size_bytes")
         cells = [
-            Path(row["recipe"]).stem, row["axes"]["target"], row["axes"]["plan"], _number(row.get("latency_ms"), 3),
+            Path(row["recipe"]).stem, row["axes"]["target"], row.get("precision") or str(row["axes"]["plan"]),
+            _number(row.get("latency_ms"), 3),
             _number(row.get("speedup"), 2), _number(row.get("float_speedup"), 2), _number(row.get("sqnr_db"), 1),
             _number(size / 1e6 if size else None, 1), what.replace("|", "/"),
         ]  # fmt: skip
@@ -136,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("  remedy: a machine with an NVIDIA GPU, its driver, and a CUDA build of torch", file=sys.stderr)
         return NO_GPU
     known = {one["name"]: "" if one["available"] else one["reason"] for one in doctor["targets"]}
+    if options.device == "cuda" and not known.get("onnxruntime") and not has_cuda_provider():
+        known["onnxruntime"] = "this ONNX Runtime has no CUDA provider: install onnxruntime-gpu in its place"
     targets = {name: known.get(name, "not known") for name in options.targets}
     installed = [name for name, reason in targets.items() if not reason]
     tests = {"passed": True, "summary": "left out"} if options.no_tests else run_gpu_tests()

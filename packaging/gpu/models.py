@@ -1,4 +1,4 @@
-"""Three networks of the kinds that GPUs run: a convolutional one, an encoder, and a step of a decoder.
+"""Networks of the kinds that GPUs run: a convolutional one, a small and a wide encoder, and a step of a decoder.
 
 Their weights are random, from a seed: only times and fidelity to the original are measured, which need no training.
 """
@@ -131,6 +131,17 @@ def encoder() -> nn.Module:
 def encoder_inputs() -> list[tuple[Tensor]]:
     """Texts of 128 tokens, 8 and 4 at a time."""
     return [(torch.randint(0, 30522, (count, 128), generator=_seeded()),) for count in (8, 4)]
+
+
+def wide() -> nn.Module:
+    """One layer as wide as those of language models, on enough tokens for fp8 to pay: 206 million parameters."""
+    torch.manual_seed(0)
+    return Encoder(layers=1, width=4096, heads=32, vocabulary=1024).eval()
+
+
+def wide_inputs() -> list[tuple[Tensor]]:
+    """Texts of 512 tokens, 8 and 4 at a time."""
+    return [(torch.randint(0, 1024, (count, 512), generator=_seeded()),) for count in (8, 4)]
 
 
 def decoder() -> nn.Module:

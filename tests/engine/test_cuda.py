@@ -55,6 +55,29 @@ def test_torchao_computes_linear_layers_at_a_low_precision_and_they_stay_close(t
     assert {op.actual for op in run.ops if op.op == "aten.linear.default"} == {precision}
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_inductor_compiles_for_the_gpu_in_floats(tmp_path, precision):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
+    inputs = [torch.randn(16, 256), torch.randn(32, 256)]
+    result = ace_studio.compile(
+        net, tracing_inputs=inputs, default=precision, target="inductor", device="cuda", rounds=3, out=tmp_path
+    )
+    (run,) = (one for one in result.report.runs if one.target == "inductor")
+    assert run.verified
+    assert {op.actual for op in run.ops if op.op == "aten.linear.default"} == {precision}
+
+
+def test_inductor_has_floats_on_a_gpu_and_names_the_target_with_its_integers():
+    inductor = TARGETS["inductor"]
+    assert not inductor.device_problem(CUDA)
+    assert not inductor.precision_problem_on(CUDA, Precision.BF16)
+    assert not inductor.precision_problem_on(CPU, Precision.INT8_STATIC)
+    assert "torchao-cuda" in inductor.precision_problem_on(CUDA, Precision.INT8_STATIC)
+    assert "CPU only" in TARGETS["aoti"].device_problem(CUDA)
+
+
 ONLY_ON_A_GPU = {"torchao-cuda", "tensorrt"}
 
 

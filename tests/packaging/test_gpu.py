@@ -23,7 +23,7 @@ def check(root):
 def test_every_target_gets_the_precisions_that_it_has_and_no_others(check, tmp_path):
     path = check.write_sweep(tmp_path, models=check.MODELS, targets=list(check.PLANS), device="cuda")
     jobs = read_jobs([path])
-    made = {(Path(job.recipe_path).stem, job.axes["target"], job.axes["plan"]) for job in jobs}
+    made = {(Path(job.recipe_path).stem, job.axes["target"], job.recipe.plan.label) for job in jobs}
     plans = {(target, plan) for target, plans in check.PLANS.items() for plan in plans}
     assert made == {(model, *pair) for model in check.MODELS for pair in plans}
     assert {job.recipe.measure.device for job in jobs} == {"cuda"}

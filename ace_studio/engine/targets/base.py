@@ -183,6 +183,11 @@ class Target(ABC):
         """Empty if the target can run on this device here, else why not. Every target runs on the CPU by default."""
         return "" if device.type == "cpu" else f"{self.label} runs on the CPU only, and this job measures on {device}"
 
+    def precision_problem_on(self, device: torch.device, precision: Precision) -> str:
+        """Why a precision that the target has elsewhere cannot be had on this device. By default it can."""
+        del device, precision
+        return ""
+
     def int8_style(self, plan: Plan, ranges: RangeChoice) -> Int8Style:
         """What it rounds around 8-bit ops under a plan, for simulations."""
         del plan, ranges

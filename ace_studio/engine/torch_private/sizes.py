@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 _INFINITE = 2**62
 """Bounds from here on are torch's way to say infinite."""
@@ -56,6 +57,11 @@ def size_hint(size: object) -> int:
     node = getattr(size, "node", None)
     hint = getattr(node, "hint", None)
     return int(hint) if hint is not None else 0
+
+
+def is_always(condition: bool | torch.SymBool) -> bool:
+    """Whether a comparison of (symbolic) sizes holds for all sizes in their ranges; nothing is guarded."""
+    return statically_known_true(condition)
 
 
 def size_text(size: object) -> str:

@@ -97,7 +97,8 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: tor
         return Candidate(target, empty, msgspec.structs.replace(run, status=RunStatus.UNAVAILABLE, error=problem))
     bound = bind_plan(plan, table, op_problem=target.op_problem)
     candidate = Candidate(target, bound, msgspec.structs.replace(run, not_run=target.run_problem()))
-    device_reason = target.device_problem(device)
+    on_device = (target.precision_problem_on(device, one) for one in sorted(bound.precisions))
+    device_reason = target.device_problem(device) or next(filter(None, on_device), "")
     reason = device_reason or target.precision_problem(plan.default) or plan_problem(plan, bound)
     if device_reason or (reason and not bound.precisions - {Precision.FP32}):
         problem = Problem(

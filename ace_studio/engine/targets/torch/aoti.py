@@ -19,7 +19,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quantize.apply import RewrittenGraph, apply_plan
-from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.torch.inductor import InductorTarget, compiler_errors
 from ace_studio.engine.targets.torch.prepack import pack_for_traced_sizes
 from ace_studio.engine.targets.torch.program import PROGRAM_NAME, FlatFunction, TorchLowered, pinned
@@ -34,7 +34,9 @@ _READ_ERRORS = (RuntimeError, OSError, ValueError, KeyError, AssertionError)
 
 
 class AotiTarget(InductorTarget):
-    """Takes what Inductor takes, at the same precisions and for the same reasons."""
+    """Takes what Inductor takes on a CPU, at the same precisions and for the same reasons."""
+
+    device_problem = Target.device_problem
 
     def build(self, job: LoweringJob) -> Lowered:
         """Rewrite the graph as the plan says, compile it once for all sizes, and open the package."""

@@ -12,13 +12,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.nn import functional
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
+from ace_studio.engine.quantize.casts import HALF_DTYPES
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph, tidy
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.torch.program import reexport
+from ace_studio.engine.torch_private.sizes import is_always
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 
@@ -26,6 +27,8 @@ LINEAR_OP = "aten.linear.default"
 _PREFIX = "ace_linear_"
 _IN_BF16 = frozenset({Precision.INT4_WEIGHT, Precision.FP8})
 """Kernels that take bfloat16 activations only."""
+_IN_8_BITS = frozenset({Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT})
+"""Kernels that take activations of any floating-point type."""
 INT4_GROUPS = (32, 64, 128, 256)
 _INT8_LEAST_ROWS = 17
 _INT8_STEP = 8
@@ -86,6 +89,22 @@ def torchao_config(precision: Precision, *, group_size: int) -> Any:
     return makers[precision]()
 
 
+def half_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str, Precision]:
+    """Linear ops that read and give 16 bits though their weights are quantized: op id -> that type.
+
+    They need casts of the graph, which cancel between neighbours, rather than casts of their own.
+    """
+    rest = next((one for one in (plan.plan.rest, plan.plan.default) if one in HALF_DTYPES), None)
+    found: dict[str, Precision] = {}
+    for node in graph_module.graph.find_nodes(op="call_function", target=torch.ops.aten.linear.default):
+        op_id, value = node.meta.get(OP_ID, ""), node.meta["val"]
+        precision = plan.precision_of(op_id)
+        half = Precision.BF16 if precision in _IN_BF16 else rest if precision in _IN_8_BITS else None
+        if half is not None and value.dtype is torch.float32:
+            found[op_id] = half
+    return found
+
+
 def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str, str]:
     """Quantize every planned linear op of a graph, in place; gives op id -> why one of them was left.
 
@@ -95,7 +114,7 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
     for number, node in enumerate(list(graph_module.graph.nodes)):
         op_id = node.meta.get(OP_ID, "")
         precision = plan.precision_of(op_id)
-        if precision not in {Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, *_IN_BF16}:
+        if precision not in _IN_8_BITS | _IN_BF16:
             continue
         weight = constant_of(graph_module, node.args[1]) if str(node.target) == LINEAR_OP else None
         if weight is None:
@@ -139,9 +158,7 @@ def _host_of(layer: nn.Linear, precision: Precision, rows: Tensor) -> nn.Module:
     """The layer in a module that gives its kernel what it needs, for inputs like these [..., k]."""
     if precision in _IN_BF16:
         return _InBf16(layer)
-    if precision is Precision.INT8_DYNAMIC and not statically_known_true(
-        math.prod(rows.shape[:-1]) >= _INT8_LEAST_ROWS
-    ):
+    if precision is Precision.INT8_DYNAMIC and not is_always(math.prod(rows.shape[:-1]) >= _INT8_LEAST_ROWS):
         return _InEnoughRows(layer)
     return nn.Sequential(layer)
 

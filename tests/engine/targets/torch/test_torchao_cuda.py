@@ -51,6 +51,23 @@ def test_a_rule_reaches_one_layer_and_the_others_keep_their_names(tmp_path):
     assert list(dict.fromkeys(ids)) == ["linear", "relu", "linear_1"]
 
 
+@needs_torchao
+def test_layers_between_16_bit_ops_stay_in_16_bits(tmp_path):
+    captured = captured_model("mlp")
+    plan = Plan(default=Precision.BF16, rules=(PlanRule(match="op:aten.linear.*", precision=Precision.INT8_WEIGHT),))
+    found = graph_of(bind_plan(plan, captured.table, op_problem=TARGET.op_problem), captured, tmp_path)
+    (relu,) = (node for node in found.graph_module.graph.nodes if "relu" in str(node.target))
+    assert not found.refused
+    assert relu.meta["val"].dtype is torch.bfloat16
+    assert relu.args[0].meta["val"].dtype is torch.bfloat16
+    for example in captured.examples:
+        with torch.no_grad():
+            reference = tensor_leaves(example.call(captured.module))
+            got = list(found.graph_module(*example.tensors()))
+        assert [one.dtype for one in got] == [one.dtype for one in reference]
+        assert sqnr_db(reference, got) > 25.0
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_the_reason_is_the_gpu():
     found = TARGET.available()
