@@ -67,7 +67,7 @@ class InductorTarget(Target):
             return half_precision_problem(HALF_DTYPES[precision])
         if precision in {Precision.INT8_STATIC, Precision.INT8_DYNAMIC}:
             return "" if is_torchao_installed() else f"int8 needs torchao: {INSTALL_LINE}"
-        return f"Inductor has no {precision} kernels on a CPU"
+        return f"Inductor has no {precision} kernels that this target uses; torchao-cuda has them on a GPU"
 
     def op_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
@@ -161,7 +161,7 @@ def compile_graph(
 
     Raises: AceError(UNSUPPORTED) with the compiler's own words if it fails.
     """
-    reporter.phase(Phase.LOWER, "Inductor is generating and compiling C++; the first build takes 20-90 s")
+    reporter.phase(Phase.LOWER, "Inductor is generating and compiling code; the first build takes 20-90 s")
     torch.set_num_threads(threads)
     with compiler_errors("Inductor"):
         return compile_frozen(graph_module, before_folding=pack_for_traced_sizes)

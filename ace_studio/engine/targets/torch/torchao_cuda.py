@@ -1,7 +1,8 @@
 """torchao on CUDA: linear layers at the precisions of a GPU's kernels, everything compiled by Inductor.
 
-Quantizing layers and tracing them again is tested on the CPU with the int8 precisions, which work there too. All of it
-has run on an H100 (compute capability 9.0) with torch 2.11 and torchao 0.18; tests/engine/test_cuda.py repeats that.
+Quantizing layers and tracing them again is tested on the CPU with the int8 precisions, which work there too. With
+torch 2.11 and torchao 0.18, bf16, fp8, int8-dynamic and int4-weight have run on an H100 (compute capability 9.0);
+int8-weight has not. tests/engine/test_cuda.py repeats what needs a GPU.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, O
 from ace_studio.engine.targets.shared.cuda import cuda_problem, fp8_problem
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.targets.torch.program import FlatFunction, TorchLowered, load_flat_graph, pinned
-from ace_studio.engine.targets.torch.torchao_linears import LINEAR_OP, half_linears, quantize_linears, retraced
+from ace_studio.engine.targets.torch.torchao_linears import (
+    LINEAR_OP,
+    QUANTIZED,
+    half_linears,
+    quantize_linears,
+    retraced,
+)
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
-
-_LINEAR_ONLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.INT4_WEIGHT, Precision.FP8})
 
 
 class TorchaoCudaTarget(Target):
@@ -63,7 +68,7 @@ class TorchaoCudaTarget(Target):
             return problem
         if precision in HALF_DTYPES:
             return cast_problem(op)
-        if precision in _LINEAR_ONLY and op != LINEAR_OP:
+        if precision in QUANTIZED and op != LINEAR_OP:
             return f"torchao quantizes linear layers on a GPU, {op} stays in float"
         return ""
 

@@ -29,13 +29,13 @@ _IN_BF16 = frozenset({Precision.INT4_WEIGHT, Precision.FP8})
 """Kernels that take bfloat16 activations only."""
 _IN_8_BITS = frozenset({Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT})
 """Kernels that take activations of any floating-point type."""
+QUANTIZED = _IN_8_BITS | _IN_BF16
+"""The precisions of linear layers alone."""
 INT4_GROUPS = (32, 64, 128, 256)
 _INT8_LEAST_ROWS = 17
-_INT8_STEP = 8
-"""cuBLAS multiplies 8-bit matrices of at least so many rows, whose other sizes are multiples of this.
-
-Source: the checks of ``torch._int_mm`` on CUDA.
-"""
+"""cuBLAS multiplies 8-bit matrices of at least so many rows. Source: the checks of ``torch._int_mm`` on CUDA."""
+_STEPS = {Precision.INT8_DYNAMIC: 8, Precision.FP8: 16}
+"""Both sizes of a weight are multiples of this. Source: the checks of ``torch._int_mm`` and ``torch._scaled_mm``."""
 
 
 class _InBf16(nn.Module):
@@ -100,9 +100,20 @@ def half_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str, Pre
         op_id, value = node.meta.get(OP_ID, ""), node.meta["val"]
         precision = plan.precision_of(op_id)
         half = Precision.BF16 if precision in _IN_BF16 else rest if precision in _IN_8_BITS else None
-        if half is not None and value.dtype is torch.float32:
+        if half is not None and value.dtype is torch.float32 and not _refusal(graph_module, node, precision):
             found[op_id] = half
     return found
+
+
+def _refusal(graph_module: fx.GraphModule, node: fx.Node, precision: Precision) -> str:
+    """Empty if an op can be quantized as far as is known without torchao, else why not."""
+    weight = constant_of(graph_module, node.args[1]) if str(node.target) == LINEAR_OP else None
+    if weight is None:
+        return "torchao quantizes linear layers with stored weights; this op is none"
+    step = _STEPS.get(precision, 1)
+    if any(size % step for size in weight.shape):
+        return f"the GPU's {precision} kernel needs multiples of {step}; this weight is {_sizes(weight)}"
+    return ""
 
 
 def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str, str]:
@@ -114,21 +125,17 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
     for number, node in enumerate(list(graph_module.graph.nodes)):
         op_id = node.meta.get(OP_ID, "")
         precision = plan.precision_of(op_id)
-        if precision not in _IN_8_BITS | _IN_BF16:
+        if precision not in QUANTIZED:
             continue
-        weight = constant_of(graph_module, node.args[1]) if str(node.target) == LINEAR_OP else None
-        if weight is None:
-            refused[op_id] = "torchao quantizes linear layers with stored weights; this op is none"
+        if problem := _refusal(graph_module, node, precision):
+            refused[op_id] = problem
             continue
-        if precision is Precision.INT8_DYNAMIC and any(size % _INT8_STEP for size in weight.shape):
-            refused[op_id] = f"the GPU's 8-bit kernel needs multiples of {_INT8_STEP}; this weight is {_sizes(weight)}"
-            continue
-        layer = _layer_of(graph_module, node, weight)
+        layer = _layer_of(graph_module, node)
         host = _host_of(layer, precision, node.args[0].meta["val"])
         config = torchao_config(precision, group_size=plan.scheme_of(op_id).group_size)
         quantized = _quantized(host, config, op_id, precision)
         if quantized is None:
-            refused[op_id] = f"torchao left its {_sizes(weight)} weight as it was"
+            refused[op_id] = f"torchao left its {_sizes(layer.weight)} weight as it was"
             continue
         name = f"{_PREFIX}{number}"
         graph_module.add_module(name, quantized)
@@ -141,7 +148,9 @@ def quantize_linears(graph_module: fx.GraphModule, plan: BoundPlan) -> dict[str,
     return refused
 
 
-def _layer_of(graph_module: fx.GraphModule, node: fx.Node, weight: Tensor) -> nn.Linear:
+def _layer_of(graph_module: fx.GraphModule, node: fx.Node) -> nn.Linear:
+    weight = constant_of(graph_module, node.args[1])
+    assert weight is not None
     bias = constant_of(graph_module, node.args[2]) if len(node.args) > 2 else None
     layer = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, device="meta")
     layer.weight = nn.Parameter(weight.detach().clone(), requires_grad=False)

@@ -10,7 +10,12 @@ pytest.importorskip("torchao")
 
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.flat_graph import flat_graph
-from ace_studio.engine.targets.torch.torchao_linears import quantize_linears, retraced, torchao_config
+from ace_studio.engine.targets.torch.torchao_linears import (
+    half_linears,
+    quantize_linears,
+    retraced,
+    torchao_config,
+)
 from ace_studio.records.recipes.plan import Plan, Precision
 from tests.engine.targets.conftest import captured_model, captured_of
 
@@ -50,8 +55,10 @@ def test_enough_rows_stay_as_they_are():
     assert not any("pad" in str(node.target) for node in retraced(graph, captured).graph.nodes)
 
 
-def test_a_weight_that_the_8_bit_kernel_cannot_take_is_left_with_the_reason():
+@pytest.mark.parametrize(("precision", "step"), [(Precision.INT8_DYNAMIC, 8), (Precision.FP8, 16)])
+def test_a_weight_that_the_8_bit_kernel_cannot_take_is_left_in_its_type_with_the_reason(precision, step):
     captured = captured_of(nn.Linear(16, 10), torch.randn(17, 16))
-    plan = bind_plan(Plan(default=Precision.INT8_DYNAMIC), captured.table, op_problem=lambda op, precision: "")
-    refused = quantize_linears(flat_graph(captured.program), plan)
-    assert "multiples of 8; this weight is 10 x 16" in refused["linear"]
+    plan = bind_plan(Plan(default=precision), captured.table, op_problem=lambda op, precision: "")
+    graph = flat_graph(captured.program)
+    assert half_linears(graph, plan) == {}
+    assert f"multiples of {step}; this weight is 10 x 16" in quantize_linears(graph, plan)["linear"]
