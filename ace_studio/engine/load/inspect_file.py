@@ -33,11 +33,17 @@ def inspect_file(path: Path) -> FileReport:
         kind=row.name,
         label=row.label,
         sha256=checked_sha256(path) if is_file else _listing_sha256(path),
-        size_bytes=path.stat().st_size if is_file else 0,
+        size_bytes=_size_bytes(path),
         trust=row.trust.value,
         files=tuple(FileToTrust(path=str(file.path), sha256=file.sha256, would_run=file.would_run) for file in files),
         **facts,
     )
+
+
+def _size_bytes(path: Path) -> int:
+    """Of a file, or of the files in a folder; 0 of a model that has a name only."""
+    files = path.iterdir() if path.is_dir() else (path,)
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _listing_sha256(folder: Path) -> str:

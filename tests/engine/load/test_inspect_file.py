@@ -37,6 +37,13 @@ def test_safetensors_lists_its_tensors_and_is_data(tmp_path):
     }
 
 
+def test_a_folder_is_as_large_as_its_files(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "vit"}')
+    (tmp_path / "cache").mkdir()
+    save_file({"a": torch.zeros(2, 3)}, tmp_path / "model.safetensors")
+    assert inspect_file(tmp_path).size_bytes == sum(file.stat().st_size for file in tmp_path.glob("*.*"))
+
+
 @pytest.mark.parametrize("is_zip", [True, False])
 def test_a_state_dict_is_data_and_a_whole_module_is_code(tmp_path, is_zip):
     torch.save(Plain().state_dict(), tmp_path / "w.pt", _use_new_zipfile_serialization=is_zip)

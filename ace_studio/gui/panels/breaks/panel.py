@@ -100,12 +100,13 @@ class BreaksPanel(Panel):
         self._fixes.setSpacing(GAP)
         content = box(
             column(
-                self._heading, self._reason, self._code, self._cost, self._hint,
-                Flow(
+                self._heading, self._reason,
+                Flow(  # below the reason, where they are seen without scrolling at 200 % too
                     self.try_button, self.try_all_button, self.source_button, self.graph_button, self.copy_button,
                     self.details_button,
                 ),
-                self._details, self._doing, self._fixes, None, margin=MARGIN, gap=GAP - 2,
+                self._code, self._cost, self._hint, self._details, self._doing, self._fixes, None,
+                margin=MARGIN, gap=GAP - 2,
             )
         )  # fmt: skip
         self._detail = scrolling(content)

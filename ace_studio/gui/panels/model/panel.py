@@ -162,7 +162,8 @@ class ModelPanel(Panel):
         path = Path(report.path) if report else Path(document.folder) / document.recipe.model.source
         self._name.setText(path.name)
         self._where.setText(str(path.parent))
-        self._kind.setText(f"{report.label}, {bytes_text(report.size_bytes)}" if report else _unknown_words(document))
+        size = f", {bytes_text(report.size_bytes)}" if report and report.size_bytes else ""
+        self._kind.setText(f"{report.label}{size}" if report else _unknown_words(document))
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
         words, role = self._trust_words(document)
         self._trust.setText(words)
