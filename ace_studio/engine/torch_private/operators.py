@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -48,6 +50,16 @@ def result_dtype(value: object) -> torch.dtype | None:
     """Element type of an op's result, of the first one if there are several; None if that is no tensor."""
     value = value[0] if isinstance(value, tuple | list) and value else value
     return value.dtype if isinstance(value, torch.Tensor) else None
+
+
+@contextmanager
+def whole_operators() -> Iterator[None]:
+    """Operators reach a dispatch mode as graphs name them (``linear``), not in parts (``t``, ``addmm``).
+
+    Autograd takes them to pieces, and is left out; so gradients that forward itself asks for raise RuntimeError.
+    """
+    with torch._C._AutoDispatchBelowAutograd():
+        yield
 
 
 _OWN_FAMILIES = frozenset({"aten", "prim", "prims", "quantized_decomposed", "quantized", "mkldnn", "inductor"})

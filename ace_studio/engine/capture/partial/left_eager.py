@@ -6,16 +6,18 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
-import torch
 from torch import nn
 
 from ace_studio.engine.capture.eager import EagerRun, call_in_turn
 from ace_studio.engine.capture.partial.recording import NOT_COUNTED, Line, OpCounter, Recording
 from ace_studio.engine.flow import Example, Subgraph
+from ace_studio.engine.subgraphs.run_pieces import attention_in_parts
+from ace_studio.engine.torch_private.operators import whole_operators
 from ace_studio.engine.user_files import is_user_file
 
 
@@ -41,11 +43,26 @@ class EagerOps:
 
 
 def run_eager_ops(eager: EagerRun, example: Example, subgraphs: Sequence[Subgraph]) -> EagerOps:
-    """Run the example eagerly and count its operators."""
-    watch = _Watch()
+    """Run the example eagerly and count the operators of its forward, as a graph names them where that can be."""
     try:
-        with torch.no_grad(), watch.on(eager.module, subgraphs), OpCounter(watch.place) as counter:
-            call_in_turn(eager.module, [example])
+        return _run_counted(eager, example, subgraphs, whole_operators())
+    except RuntimeError:  # forward computes gradients
+        return _run_counted(eager, example, subgraphs, nullcontext())
+
+
+def _run_counted(
+    eager: EagerRun, example: Example, subgraphs: Sequence[Subgraph], counted_as: AbstractContextManager[None]
+) -> EagerOps:
+    watch = _Watch()
+    counter = OpCounter(watch.place)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:  # what copies the example and the result is not counted
+        with watch.on(eager.module, subgraphs), counted_as, counter:
+            return eager.module(*args, **kwargs)
+
+    try:
+        with attention_in_parts():  # as in the subgraphs
+            call_in_turn(forward, [example])
     finally:
         eager.state.restore()
     return EagerOps(counter.counts, watch.behind)

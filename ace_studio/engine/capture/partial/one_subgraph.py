@@ -14,7 +14,7 @@ from ace_studio.engine.capture.attempts import CaptureAttempts
 from ace_studio.engine.capture.methods import CAPTURE_METHODS, CaptureMethod
 from ace_studio.engine.capture.namespaces import ApplyControls
 from ace_studio.engine.capture.partial.subgraph_modules import SubgraphSource
-from ace_studio.engine.capture.reference import run_reference
+from ace_studio.engine.capture.reference import EagerReference, run_reference
 from ace_studio.engine.capture.replay import export_example, keep_user_frames
 from ace_studio.engine.flow import CapturedModel, Example, Subgraph
 from ace_studio.engine.graph_table import build_graph_table
@@ -47,7 +47,8 @@ def capture_subgraph(
         recipe, inputs=InputsChoice(), capture=msgspec.structs.replace(recipe.capture, controls=(), compare_rungs=False)
     )
     try:
-        attempts = CaptureAttempts(run_reference(source.module, source.examples, own, quiet), quiet)
+        reference = run_reference(source.module, source.examples, own, quiet)
+        attempts = CaptureAttempts(_at_first_call(reference), quiet)
         tried = (attempts.try_method(method) for method in _METHODS[source.place.kind])
         accepted = next((found for found in tried if found is not None), None)
     except AceError as error:
@@ -74,6 +75,15 @@ def capture_subgraph(
     )
     taken = len(source.place.tensors)
     return Subgraph(replace(source.place, limits=_limits(accepted.findings[:taken])), captured)
+
+
+def _at_first_call(reference: EagerReference) -> EagerReference:
+    """The reference that traces the first call, unless it would have to be grown.
+
+    The model's traced example makes that call: so the ops of all subgraphs are counted at the sizes of one example.
+    """
+    first = reference.traced_at(reference.examples[0])
+    return reference if first is None or first.is_grown else first
 
 
 def _limits(findings: Sequence[InputFinding]) -> tuple[Limits, ...]:

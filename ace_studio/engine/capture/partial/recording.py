@@ -18,6 +18,7 @@ from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.flow import Example
 from ace_studio.engine.subgraphs.run_pieces import Frame, HostedSubgraph, SubgraphRunner
 from ace_studio.engine.torch_private.dynamo import HeardBreak, forget_traces, graph_breaks_heard
+from ace_studio.engine.torch_private.operators import whole_operators
 from ace_studio.engine.user_files import user_place
 from ace_studio.records.errors import AceError
 
@@ -183,8 +184,12 @@ class FrameRecorder(SubgraphRunner):
         if self.forwards:
             return found.frame.graph(*values)
         found.first_forward += 1
-        with OpCounter() as counter:
-            results = _Stepper(found.frame.graph, counter).run(*values)
+        try:
+            with whole_operators(), OpCounter() as counter:
+                results = _Stepper(found.frame.graph, counter).run(*values)
+        except RuntimeError:  # gradients are computed in it
+            with OpCounter() as counter:
+                results = _Stepper(found.frame.graph, counter).run(*values)
         for (line, _), count in counter.counts.items():
             found.lines[line] += count
         return results

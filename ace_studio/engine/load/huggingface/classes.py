@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,8 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import EntryPoint
 
 _FALLBACK_CLASS = "AutoModel"
+_SENTENCE_END = re.compile(r"(?<=[^A-Z]\.)(?<!e\.g\.) (?=[A-Z])")
+"""Not the dot of an initial or of "e.g."."""
 
 
 def find_class(transformers: ModuleType, folder: ModelFolder, entry: str) -> Any:
@@ -81,7 +84,8 @@ def known_classes(folder: ModelFolder) -> dict[str, type[nn.Module]]:
 
 def entry_of(name: str, made: type[nn.Module]) -> EntryPoint:
     """The entry point for a class."""
-    summary = (inspect.getdoc(made) or "").strip().partition("\n")[0]
+    paragraph = " ".join((inspect.getdoc(made) or "").strip().partition("\n\n")[0].split())
+    summary = _SENTENCE_END.split(paragraph, maxsplit=1)[0]
     return EntryPoint(name=name, line=0, kind="class", signature="(config)", summary=summary, is_module=True)
 
 

@@ -23,8 +23,7 @@ def describe_named(path: Path) -> Description:
     module = model.build_on_meta()
     notes = [f"{model.source.model} of {model.source.collection} {model.version}", model.summary]
     if module is not None:
-        notes.append(f"{sum(parameter.numel() for parameter in module.parameters())} parameters")
-    notes.append("random weights, unless the recipe names a file of weights; nothing is downloaded")
+        notes.append(f"{sum(parameter.numel() for parameter in module.parameters()):,} parameters")
     return Description(
         notes=tuple(note for note in notes if note),
         tensors=tensors_of(module) if module is not None else (),

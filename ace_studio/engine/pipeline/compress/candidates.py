@@ -208,12 +208,16 @@ def prefer_exact(
     return best, "; ".join(reasons)
 
 
-def slower_words(run: TargetRun) -> str:
-    """What a run is clearly slower than, in words; empty if it is not, or if that is not decided."""
+def slower_words(run: TargetRun, *, than_float: bool = True) -> str:
+    """What a run is clearly slower than, in words; empty if it is not, or if that is not decided.
+
+    ``than_float=False`` leaves out fp32 there, also where that is the original.
+    """
     if run.speed_undecided:
         return ""
-    others = [("the original", run.speedup, run.speedup_high)]
-    if run.float_speedup != run.speedup:  # else fp32 there is the original
+    is_original = run.float_speedup == run.speedup  # fp32 there
+    others = [("the original", run.speedup, run.speedup_high)] if than_float or not is_original else []
+    if than_float and not is_original:
         others.append(("fp32 there", run.float_speedup, run.float_speedup_high))
     found = [f"{name} ({speed:.2f}x)" for name, speed, high in others if speed and (high or speed) < 1.0]
     return " and ".join(found)

@@ -103,7 +103,8 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
     run = runs[chosen]
     if why:
         job.reporter.warn("not-faster", f"{run.target} {run.built_words} was chosen: {why}", where=run.target)
-    if others := slower_words(run):
+    is_told = bool(_float_words(job, run))  # as what does not pay
+    if others := slower_words(run, than_float=not is_told):
         words = f"{run.target} {run.built_words} was chosen although it is slower than {others}"
         job.reporter.warn("slower", words, where=run.target)
     return chosen, goal_met
@@ -117,7 +118,7 @@ def _say_what_does_not_pay(job: CompressionJob, chosen: int | None) -> None:
     for one in [*first, *candidates]:
         if one.run.status is not RunStatus.OK or one.run.target in told:
             continue
-        if words := _unpaid_words(job.state.regions.get(one.run.target, ()), one) or _float_words(job, one.run):
+        if words := _float_words(job, one.run) or _unpaid_words(job.state.regions.get(one.run.target, ()), one):
             told.add(one.run.target)
             job.reporter.warn("does-not-pay", f"{one.target.label}: {words}", where=one.run.target)
 

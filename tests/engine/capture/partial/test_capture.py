@@ -48,6 +48,27 @@ def code_of(report: CaptureReport) -> list[str]:
     return [linecache.getline(one.file, one.line).strip() for one in report.graph_breaks]
 
 
+class OneBreak(nn.Module):
+    """One break between two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.last = nn.Linear(16, 64), nn.Linear(64, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.relu(self.inner(x))
+        if hidden.sum() > 1e6:
+            hidden = hidden * 2
+        return self.last(hidden)
+
+
+def test_all_subgraphs_are_counted_at_the_traced_example_and_reading_the_value_is_what_is_left() -> None:
+    captured, report = capture(OneBreak(), [torch.randn(2, 16), torch.randn(5, 16)])
+    counted = [flops for op, flops in zip(captured.table.op, captured.table.flops, strict=True) if "linear" in op]
+    assert counted == [2 * 5 * 16 * 64, 2 * 5 * 64 * 4]
+    assert (report.ops, report.ops_left_eager) == (5, 1)
+
+
 class Branches(nn.Module):
     """A branch by a value in the middle, and sizes that are used on both sides of it."""
 

@@ -28,6 +28,28 @@ def test_ops_are_counted_by_the_users_line() -> None:
     assert ran.times((__file__, 1)) == 1
 
 
+class Asks(nn.Module):
+    def __init__(self, *, wants_gradients: bool) -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.wants_gradients = wants_gradients
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.wants_gradients:
+            with torch.enable_grad():
+                x = x.requires_grad_()
+                return torch.autograd.grad((x * x).sum(), x)[0]
+        return self.inner(x)
+
+
+def test_operators_are_counted_as_in_a_graph_and_copies_of_the_example_are_not() -> None:
+    example = Example((torch.ones(2, 2),))
+    ran = run_eager_ops(EagerRun.of(Asks(wants_gradients=False)), example, [])
+    assert {op: count for (_, op), count in ran.counts.items()} == {"aten.linear.default": 1}
+    ran = run_eager_ops(EagerRun.of(Asks(wants_gradients=True)), example, [])
+    assert "aten.mul.Tensor" in {op for _, op in ran.counts}
+
+
 def test_without_subgraphs_every_op_is_left() -> None:
     ran = EagerOps(Counter({(("net.py", 4), "aten.add"): 6}), {})
     empty = Recording([], [], [], {}, lambda heard: ("", 0))

@@ -29,6 +29,13 @@ def test_a_submodule_is_captured_free_where_its_calls_differ_and_limited_elsewhe
     assert found.place.limits == (((1, None), (3, 3)),)
 
 
+def test_the_first_call_is_the_one_that_is_counted_unless_it_is_too_small_to_trace() -> None:
+    for rows, counted in ((5, 5), (1, 6)):
+        found = captured(nn.Linear(3, 2), torch.ones(rows, 3), torch.ones(2, 3), torch.ones(6, 3))
+        assert isinstance(found, Subgraph)
+        assert sum(found.captured.table.flops) == 2 * counted * 3 * 2
+
+
 def test_a_submodule_that_computes_nothing_is_a_problem() -> None:
     found = captured(nn.Identity(), torch.ones(2, 3))
     assert isinstance(found, Problem)

@@ -4,8 +4,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from torch import nn
 
-from ace_studio.engine.load.huggingface.classes import find_class
+from ace_studio.engine.load.huggingface.classes import entry_of, find_class
 from ace_studio.engine.load.huggingface.folder import ModelFolder
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
@@ -66,3 +67,17 @@ def test_code_in_the_folder_decides_which_automatic_class_is_used():
 def test_code_that_would_be_downloaded_is_refused():
     with pytest.raises(AceError, match="code that is not in the folder"):
         find_class(LIBRARY, folder(auto_map={"AutoModel": "owner/name--m.A"}), "")
+
+
+def test_a_class_is_told_by_the_first_sentence_of_its_documentation():
+    class ForX(nn.Module):
+        """A model by A. Author with a head on the final hidden state of
+        the first token, e.g. for GLUE tasks. More of it.
+
+        Its arguments.
+        """
+
+    said = "A model by A. Author with a head on the final hidden state of the first token, e.g. for GLUE tasks."
+    assert entry_of("ForX", ForX).summary == said
+    ForX.__doc__ = "Without a full stop\n\nMore."
+    assert entry_of("ForX", ForX).summary == "Without a full stop"

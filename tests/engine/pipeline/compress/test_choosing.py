@@ -108,6 +108,20 @@ def test_where_size_is_wanted_a_slower_run_is_chosen_and_the_result_says_that_it
     assert "slower than the original (0.90x) and fp32 there (0.75x)" in warning.what
 
 
+def test_that_float_is_faster_there_is_said_once_of_a_plan_of_the_users():
+    job, runs = slow_job(Goal())
+    job.recipe = Recipe(plan=Plan(default=Precision.INT8_STATIC))
+    for run, said in (
+        (runs[0], ["slower than the original (0.90x)"]),
+        (msgspec.structs.replace(runs[0], speedup=1.2, speedup_high=1.2), []),
+        (msgspec.structs.replace(runs[0], float_speedup=0.9), []),
+    ):  # fp32 there is the original
+        job.reporter = Reporter()
+        choosing._choose(job, (run,))
+        assert [one.what.partition("it is ")[2] for one in job.reporter.warnings] == said
+        assert choosing._float_words(job, run)
+
+
 def told_of(runs, *, assigned, regions=(), plan=None):
     """What is said of candidates of one target that was searched, or given a plan."""
     found = [
