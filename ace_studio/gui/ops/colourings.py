@@ -154,18 +154,24 @@ def _fate(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | No
 
 
 _CHANGE_LETTERS: dict[str, str] = {
-    OpChange.SAME: "=", OpChange.PRECISION: "P", OpChange.SHAPE: "S", OpChange.BOTH: "PS", OpChange.ONLY_FIRST: "A",
-    OpChange.ONLY_SECOND: "B",
+    OpChange.SAME: "=", OpChange.PRECISION: "P", OpChange.FUSION: "+", OpChange.SHAPE: "S", OpChange.BOTH: "PS",
+    OpChange.ONLY_FIRST: "A", OpChange.ONLY_SECOND: "B",
 }  # fmt: skip
 DIFFERENCE = "difference"
 """Id of the colouring by what differs between A and B."""
 
 
+def change_colours(colours: Colours) -> dict[OpChange, str]:
+    """What became of an op from A to B -> its colour in the graph and in the table of ops."""
+    order = (OpChange.ONLY_FIRST, OpChange.PRECISION, OpChange.SHAPE, OpChange.BOTH, OpChange.ONLY_SECOND)
+    found = {change: colours.families[at] for at, change in enumerate(order)}
+    return found | {OpChange.FUSION: colours.precision["fused"], OpChange.SAME: colours.block}
+
+
 def _difference(table: GraphTable, facts: OpFacts, colours: Colours) -> Colouring | None:
     if facts.compared is None:
         return None
-    order = (OpChange.ONLY_FIRST, OpChange.PRECISION, OpChange.SHAPE, OpChange.BOTH, OpChange.ONLY_SECOND)
-    looks = {tr(change): colours.families[at] for at, change in enumerate(order)} | {tr(OpChange.SAME): colours.block}
+    looks = {tr(change): colour for change, colour in change_colours(colours).items()}
     labels = {op_id: tr(change) for op_id, change in zip(table.op_id, facts.compared.changes, strict=True)}
     letters = {tr(change): letter for change, letter in _CHANGE_LETTERS.items()}
     return Colouring.from_labels(tr("from A to B"), labels, colours=looks, letters=letters)

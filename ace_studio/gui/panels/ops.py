@@ -10,6 +10,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QCheckBox, QMenu
 
 from ace_studio.gui.graph_view.search import SearchField, search_index
+from ace_studio.gui.ops.colourings import change_colours
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops, values_of_ops
 from ace_studio.gui.ops.precision_menu import add_precision_menus
 from ace_studio.gui.style.colours import Colours
@@ -240,9 +241,11 @@ def difference_columns(comparison: PinnedPair, ops: ComparedOps, colours: Colour
         change = ops.changes[row]
         return "" if change is OpChange.SAME else differs_words(tr(change))
 
+    marks = change_colours(colours) | {OpChange.SAME: ""}
     found = [
         Column(title="#", values=range(count), is_number=True, width=48, tip="Order of execution"),
-        difference_column(Computed(count, words), colours, tip=tr("What became of the op from A to B")),
+        difference_column(Computed(count, words), colours, tip=tr("What became of the op from A to B"),
+                          swatch=lambda row: marks[ops.changes[row]]),
         Column(title="op id", values=table.op_id, width=120, tip="Name of the op; of one that both have, in B"),
         Column(title="op", values=table.op, width=130),
         Column(title="module", values=table.module, width=120),

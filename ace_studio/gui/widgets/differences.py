@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ace_studio.gui.style.colours import Colours
@@ -50,8 +50,11 @@ def beside_tip(first: str, second: str) -> str:
     return "\n".join(f"{name}: {text or NOTHING}" for name, text in zip(NAMES, (first, second), strict=True))
 
 
-def difference_column(words: Sequence[str], colours: Colours, *, tip: str) -> Column:
-    """The column that says what differs in each row."""
+def difference_column(
+    words: Sequence[str], colours: Colours, *, tip: str, swatch: Callable[[int], str] | None = None
+) -> Column:
+    """The column that says what differs in each row; with ``swatch``, row -> the colour that the graph gives it."""
+    colour = None if swatch else lambda _: colours.warn
     return Column(
-        title="difference", values=words, width=150, tip=tip, tips=lambda at: words[at], colour=lambda _: colours.warn
+        title="difference", values=words, width=150, tip=tip, tips=lambda at: words[at], colour=colour, swatch=swatch
     )

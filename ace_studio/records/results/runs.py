@@ -157,8 +157,9 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     decode: DecodeReport | None = None
 
 
-_WITHIN_OTHERS = frozenset({"fused", "folded"})
-_NOT_REPORTED = frozenset({"unknown", ""})
+WITHIN_OTHERS = frozenset({"fused", "folded"})
+"""What `OpReport.actual` says of an op that has no kernel of its own."""
+NOT_REPORTED = frozenset({"unknown", ""})
 
 
 def _count(ops: tuple[OpReport, ...]) -> tuple[Counter[str], Counter[str]]:
@@ -167,9 +168,9 @@ def _count(ops: tuple[OpReport, ...]) -> tuple[Counter[str], Counter[str]]:
     Counted without a loop of Python, and once: the window asks this of every run, and a run may have 50,000 ops.
     """
     found, planned = Counter(map(attrgetter("actual"), ops)), Counter(map(attrgetter("planned"), ops))
-    if not _NOT_REPORTED.isdisjoint(found):
-        found = Counter(op.planned if op.actual in _NOT_REPORTED else op.actual for op in ops)
-    return Counter({name: count for name, count in found.items() if name not in _WITHIN_OTHERS}), planned
+    if not NOT_REPORTED.isdisjoint(found):
+        found = Counter(op.planned if op.actual in NOT_REPORTED else op.actual for op in ops)
+    return Counter({name: count for name, count in found.items() if name not in WITHIN_OTHERS}), planned
 
 
 _counted = kept_by_identity(_count, count=16)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio.records.graph import GraphTable, plain_sizes
+from ace_studio.records.results.runs import NOT_REPORTED, WITHIN_OTHERS
 
 _Key = tuple[str, str]
 _COLUMNS = (
@@ -27,6 +28,8 @@ class OpChange(StrEnum):
 
     SAME = "same"
     PRECISION = "precision"
+    FUSION = "fusion"
+    """One side computes it by itself, the other within another op's kernel."""
     SHAPE = "shape"
     """Its result has another shape or type."""
     BOTH = "precision and shape"
@@ -127,7 +130,8 @@ def merged_graph(first: GraphTable, second: GraphTable) -> MergedGraph:
 def op_changes(merged: MergedGraph, precisions: tuple[dict[str, str], dict[str, str]]) -> tuple[OpChange, ...]:
     """What became of each row of the merged graph.
 
-    ``precisions``: op id there -> precision, of A and of B. Where a side has neither plan nor run, none differs.
+    ``precisions``: op id there -> precision or fate (`OpReport.actual`), of A and of B. Where a side has neither plan
+    nor run, and where the runtime does not report an op, none differs.
     """
     first, second = merged.graphs
     are_known = all(precisions)
@@ -138,10 +142,12 @@ def op_changes(merged: MergedGraph, precisions: tuple[dict[str, str], dict[str, 
             return OpChange.ONLY_SECOND if one < 0 else OpChange.ONLY_FIRST
         shapes = size(first.shape[one]), size(second.shape[other])
         has_shape = shapes[0] != shapes[1] or first.dtype[one] != second.dtype[other]
-        has_precision = are_known and precisions[0].get(op_id, "") != precisions[1].get(op_id, "")
-        if has_shape and has_precision:
-            return OpChange.BOTH
-        return OpChange.SHAPE if has_shape else OpChange.PRECISION if has_precision else OpChange.SAME
+        found = {each.get(op_id, "") for each in precisions} if are_known else set()
+        differs = len(found) > 1 and found.isdisjoint(NOT_REPORTED)
+        is_fusion = differs and not found.isdisjoint(WITHIN_OTHERS)
+        if has_shape:
+            return OpChange.BOTH if differs and not is_fusion else OpChange.SHAPE
+        return OpChange.FUSION if is_fusion else OpChange.PRECISION if differs else OpChange.SAME
 
     return tuple(change(op_id, *pair) for op_id, pair in zip(merged.table.op_id, merged.rows, strict=True))
 

@@ -61,7 +61,7 @@ class ComparedOps(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     changes: tuple[OpChange, ...]
     """Of each row."""
     precisions: Two[dict[str, str]]
-    """Op id -> precision as read back, or as planned where a side has no run."""
+    """Op id -> precision or fate as read back, or the precision as planned where a side has no run."""
     reports: Two[dict[str, OpReport]]
     noise: float = 0.0
     """Times of ops that differ by less than this fraction differ by less than the runs themselves spread."""

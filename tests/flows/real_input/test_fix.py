@@ -25,7 +25,7 @@ def fix_by_clicks(person: Person) -> None:
     person.click("Graph and source", role="CheckBox")
     person.click("Breaks", role="PageTab")
     person.click("Try fix")
-    person.click("Apply and open the patched copy", within_s=ENGINE_S)
+    person.click("Apply to a copy", within_s=ENGINE_S)
     person.reads("net_fixed.py$", within_s=ENGINE_S)
     person.reads("^7 ops$", within_s=ENGINE_S)
     person.reads("Captured whole: no breaks")

@@ -6,10 +6,12 @@ import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 
+from ace_studio.gui.ops.colourings import change_colours
 from ace_studio.gui.panels.ops import difference_columns
 from ace_studio.gui.style.colours import DARK
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport, OpReport, OpSupport, SupportStatus, TargetSupport
+from ace_studio.session.comparison.graphs import OpChange
 from ace_studio.session.comparison.sides import Pin, PinnedSide, compared_ops, comparison_of
 from tests.gui.comparing import two_plans
 from tests.gui.graph_tables import large_table, table_of
@@ -135,7 +137,10 @@ def test_every_op_has_a_b_and_their_difference_and_small_ones_are_grey():
     found = comparison_of((Pin(name="a"), Pin(name="b")), (sides[0], sides[1]))
     columns = difference_columns(found, compared_ops(found, *found.partners(None)), DARK)
     by_title = {each.title: each for each in columns}
-    assert list(by_title["difference"].values) == ["", "differs: precision", ""]
+    difference = by_title["difference"]
+    assert list(difference.values) == ["", "differs: precision", ""]
+    marked = change_colours(DARK)[OpChange.PRECISION]
+    assert [difference.swatch(row) for row in range(3)] == ["", marked, ""], "as the graph colours it"
     assert list(by_title["A: precision"].values)[1:] == ["fp32", "fp32"]
     assert list(by_title["B: precision"].values)[1:] == ["int8-static", "fp32"]
     change = next(each for each in columns if each.title == "B - A")

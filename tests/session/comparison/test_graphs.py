@@ -65,6 +65,18 @@ def test_shape_and_precision_are_told_apart():
     assert changes == (OpChange.SAME, OpChange.PRECISION, OpChange.BOTH)
 
 
+def test_a_fusion_is_no_other_precision_and_what_is_not_reported_does_not_differ():
+    graph = chain(("conv2d", CONV, "a"), ("relu", RELU, "a"), ("conv2d_1", CONV, "b"), ("relu_1", RELU, "b"))
+    merged = merged_graph(graph, graph)
+    first = {"conv2d": "fp32", "relu": "fp32", "conv2d_1": "fused", "relu_1": "fp32"}
+    second = {"conv2d": "int8-dynamic", "relu": "fused", "conv2d_1": "fused", "relu_1": "unknown"}
+    assert op_changes(merged, (first, second)) == (
+        OpChange.SAME, OpChange.PRECISION, OpChange.FUSION, OpChange.SAME, OpChange.SAME,
+    )  # fmt: skip
+    other_shape = replace(graph, shape=("1x8x4x4", "1x8x4x4", "1x8x2x2", "1x8x4x4", "1x8x4x4"))
+    assert op_changes(merged_graph(graph, other_shape), (first, second))[2] is OpChange.SHAPE
+
+
 @given(st.integers(0, 5), st.integers(0, 5))
 def test_a_row_reads_only_rows_before_it_and_every_row_is_there(one, other):
     first, second = layered_table(one), layered_table(other, distinct=True)

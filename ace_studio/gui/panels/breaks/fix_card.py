@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QFrame, QLabel, QPushBu
 from ace_studio.gui.panels.breaks.diff_view import DiffView
 from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import MARGIN, TIGHT
+from ace_studio.gui.style.sizes import HAIR, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import column, row
@@ -58,7 +58,7 @@ class FixCard(QFrame):
         colour = {"good": colours.good, "bad": colours.bad}.get(role, colours.text_dim)
         picture.setPixmap(stroke_pixmap(icon, colour, size=18, pixel_ratio=self.devicePixelRatioF()))
         title = label(sentence(fix.title[:1].upper() + fix.title[1:]).rstrip("."), strong=True)
-        head = row(picture, title, label(words, role, wrap=False), stretch=1)
+        head = row(picture, column(title, label(words, role), gap=HAIR), stretch=1)
         self.setProperty("role", "card")
         self.setAccessibleName(f"{fix.title}: {words}")
         layout = column(margin=MARGIN, gap=TIGHT)
@@ -106,7 +106,7 @@ class FixCard(QFrame):
                 "Writes a copy of {name} with this change, and traces it. Undo goes back to {name}", name=source.name
             )
             open_copy: Callable[[], object] = lambda: self._session.jobs.open_patched_copy(self.fix)  # noqa: E731
-            made.append(button(tr("Apply and open the patched copy"), open_copy, role="primary", tip=tip))
+            made.append(button(tr("Apply to a copy"), open_copy, role="primary", tip=tip))
         if self.diff is not None:
             made.append(button(tr("Show or hide the change"), self._toggle_diff))
             made.append(button(tr("Copy patch"), lambda: QApplication.clipboard().setText(self.fix.patch)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QApplication, QVBoxLayout
+from PySide6.QtWidgets import QApplication, QHeaderView, QVBoxLayout
 
 from ace_studio.gui.ops.break_entries import (
     Entry,
@@ -41,19 +41,15 @@ def break_columns(offered: tuple[Entry, ...], colours: Colours, *, is_compared: 
     words = [difference_words(one.beside) if one.beside is not None else "" for one in offered]
     return [
         *([difference_column(words, colours, tip=tr("What became of the place from A to B"))] if is_compared else []),
-        Column(title="#", values=[one.mark for one in offered], width=40, colour=mood,
+        Column(title="#", values=[one.mark for one in offered], width=30, colour=mood,
                tip="Number of the seam in the graph; ! is why there is no whole graph"),
-        Column(title="why it stops", values=[sentence(one.title).rstrip(".") for one in offered], width=300,
-               tips=lambda at: offered[at].title),
-        Column(title="line", values=[one.place or NOTHING for one in offered], width=120,
+        Column(title="line", values=[one.place or NOTHING for one in offered], width=100,
                tips=lambda at: offered[at].where),
-        Column(title="met", values=[one.count for one in offered], text=lambda n: f"{n} ×", is_number=True, width=52,
-               tip="How often the first example reaches it"),
         Column(title="ops eager", values=[one.ops_left_eager for one in offered],
-               text=lambda n: str(n) if n else NOTHING, is_number=True, width=76,
+               text=lambda n: str(n) if n else NOTHING, is_number=True, width=72,
                tip="Ops that run eagerly because of it"),
-        Column(title="code", values=[one.code.strip() for one in offered], width=230,
-               tips=lambda at: offered[at].code.strip()),
+        Column(title="cause", values=[one.code.strip() or sentence(one.title).rstrip(".") for one in offered],
+               tips=lambda at: offered[at].title),
     ]  # fmt: skip
 
 
@@ -78,7 +74,7 @@ class BreaksPanel(Panel):
         for chosen in (self.table.activated, self.table.doubleClicked):
             chosen.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
         self._build_detail()
-        self.show_pages("graph", split(self.table, self._detail, sizes=(560, 520)))
+        self.show_pages("graph", split(self.table, self._detail, sizes=(450, 550)))
         self.setFocusProxy(self.table)
 
     def _build_detail(self) -> None:
@@ -95,7 +91,7 @@ class BreaksPanel(Panel):
         self._details = plain_text(tr("Details"))
         self._details.setMinimumHeight(120)
         self._details.hide()
-        self._doing = label("", "dim")
+        self._doing = label("")
         self._fixes = QVBoxLayout()
         self._fixes.setSpacing(GAP)
         content = box(
@@ -105,7 +101,7 @@ class BreaksPanel(Panel):
                     self.try_button, self.try_all_button, self.source_button, self.graph_button, self.copy_button,
                     self.details_button,
                 ),
-                self._code, self._cost, self._hint, self._details, self._doing, self._fixes, None,
+                self._doing, self._code, self._cost, self._hint, self._details, self._fixes, None,
                 margin=MARGIN, gap=GAP - 2,
             )
         )  # fmt: skip
@@ -122,6 +118,9 @@ class BreaksPanel(Panel):
             self._entries = entries(document)
             columns = break_columns(self._entries, self.colours, is_compared=found is not None)
             show_columns(self.table, self.model, columns)
+            header = self.table.horizontalHeader()
+            header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+            header.setSectionResizeMode(len(columns) - 1, QHeaderView.ResizeMode.Stretch)
             keys = {_key(one) for one in self._entries}
             if self._entry is None or _key(self._entry) not in keys:
                 self._entry = self._entries[0] if self._entries else None
@@ -225,7 +224,8 @@ class BreaksPanel(Panel):
         is_trying = activity.verb is JobKind.FIX
         words = f"{tr(activity.phase.value)} … {activity.detail}".rstrip() if is_trying else ""
         show_words(self._doing, words)
-        self.try_button.setText(tr("Try again") if has_fixes and not is_trying else tr("Try fix"))
+        name = tr("Trying …") if is_trying else tr("Try again") if has_fixes else tr("Try fix")
+        self.try_button.setText(name)
         set_role(self.try_button, "" if self._best is FixStatus.GREEN else "primary")
 
     # --- gestures ---

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QTimer
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QComboBox, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from ace_studio.gui.graph_view import GraphView
@@ -23,12 +24,12 @@ from ace_studio.gui.panels.graph.saved_views import SavedViews
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
+from ace_studio.gui.style.sizes import GAP, HAIR, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label
+from ace_studio.gui.widgets.small import ElidedLabel, allow, button, fill_combo, label, show_words
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.steps import WEIGHTS_ALONE, why_not
 from ace_studio.records.by_identity import are_same
@@ -38,6 +39,10 @@ from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.session import Session
 
+_NARROW_PX = 720
+"""A panel narrower than this does not name its fields."""
+_COUNT_PX = 180
+"""The most that the words on the selection claim for themselves."""
 _MIXED = "mixed"
 _FROM_PLAN = ""
 
@@ -55,7 +60,7 @@ class GraphPanel(Panel):
         self._shown: GraphTable | None = None
         self._coloured: tuple[object, ...] = ()
         self._capture: CaptureReport | None = None
-        self._said = ""
+        self._said: tuple[str, str, str] | None = None
         self._closer = 0
         self._colour_before: str | None = None
         """How the graph was coloured before A and B were compared; None while they are not."""
@@ -83,6 +88,8 @@ class GraphPanel(Panel):
         """The line above the graph: colours, the selected ops and their precision, the second view."""
         self.colour_by = ComboBox(tr("Colour by"), [(choice.text, choice.id) for choice in COLOURINGS])
         self.colour_by.currentIndexChanged.connect(lambda _: self._recolour(self.session.document))
+        self._named = label(tr("Colour by"), "dim", wrap=False)
+        self._breaks = label("", "warn", wrap=False)
         self._selected = ElidedLabel()
         self._selected.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._precision_label = label(tr("Precision"), "dim", wrap=False)
@@ -99,10 +106,19 @@ class GraphPanel(Panel):
         self.compare_button.toggled.connect(self._show_compare)
         self.views = SavedViews(self.session, self.view.canvas, lambda: str(self.colour_by.currentData()))
         self.views.chosen = self.show_colouring
-        named = label(tr("Colour by"), "dim", wrap=False)
-        chosen = self._selected, self._precision_label, self.precision
+        chosen = self._breaks, self._selected, self._precision_label, self.precision
         parts = (self.colour_by, *chosen, self.views, self.compare_button)
-        return box(row(named, *parts, margin=(GAP, TIGHT, GAP, TIGHT), stretch=2))
+        return box(row(self._named, *parts, margin=(GAP, TIGHT, GAP, TIGHT), stretch=3))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Leave the names of the fields out of a narrow line, so that its numbers are whole."""
+        super().resizeEvent(event)
+        self._show_names()
+
+    def _show_names(self) -> None:
+        is_wide = self.width() >= _NARROW_PX
+        self._named.setVisible(is_wide)
+        self._precision_label.setVisible(is_wide and self.precision.isVisibleTo(self))
 
     def _build_cards(self) -> None:
         """Build the card over the graph, and the card for a window without a graph."""
@@ -289,22 +305,31 @@ class GraphPanel(Panel):
         op_ids = document.selection.op_ids
         has_ops = _has_ops(op_ids, document.graph)
         self.precision.setVisible(has_ops)
-        self._precision_label.setVisible(has_ops)
+        self._show_names()
+        capture = document.capture
+        breaks = len(capture.graph_breaks) if capture is not None and capture.pieces and not op_ids else 0
+        show_words(self._breaks, plural(breaks, "break") if breaks else "")
         if not op_ids or document.graph is None:
-            self._selected.setText(_size_words(document))
+            self._show_counted(_size_words(document))
             return
         facts = op_facts(document)
         seam = next(
             (one for one in entries(document) if one.seam is not None and one.seam == document.selection.seam), None
         )
         words = f"{seam.heading}  ·  {seam.title}" if seam else _describe(op_ids, document.graph, facts)
-        self._selected.setText(words)
+        self._show_counted(words)
         if not has_ops:
             return
         chosen = chosen_precision(document, op_ids) or _FROM_PLAN
         options = [(tr("as the plan says"), _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
         fill_combo(self.precision, options, chosen)
         grey_out(self.precision, op_offers(document, op_ids))
+
+    def _show_counted(self, words: str) -> None:
+        """Show words that begin with a count or a name; what comes first is whole, unless it is very long."""
+        self._selected.setText(words)
+        first = self._selected.fontMetrics().horizontalAdvance(words.partition("  ·  ")[0])
+        self._selected.setMinimumWidth(min(first + HAIR, _COUNT_PX))
 
     def _choose_precision(self) -> None:
         value = self.precision.currentData()
@@ -365,9 +390,17 @@ class GraphPanel(Panel):
 
     def _say_what_is_missing(self, document: Document) -> None:
         words, text, buttons = self._missing(document)
-        if self._said != words + text:
-            self._said = words + text
+        said = words, text, why_not(document)
+        if self._said != said:
+            self._said = said
             self._empty.say(words, text, *buttons)
+
+    def _start_buttons(self, document: Document) -> tuple[QPushButton, QPushButton]:
+        trace = button(tr("Trace (F5)"), self.session.jobs.trace)
+        run = button(tr("Run everything (F6)"), self.session.jobs.run)
+        for each in (trace, run):
+            allow(each, why_not(document), "")
+        return trace, run
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:
         if document.read_only is not None:
@@ -379,8 +412,7 @@ class GraphPanel(Panel):
             return f"{words} …", tr("The graph appears here as soon as it is captured."), ()
         if document.could_not_open:
             return tr("This file could not be opened"), told(document.problems[-1].what), ()
-        trace = button(tr("Trace (F5)"), self.session.jobs.trace)
-        run = button(tr("Run everything (F6)"), self.session.jobs.run)
+        trace, run = self._start_buttons(document)
         if document.rungs:
             text = tr("The Problems panel says why; the Run panel lists what was tried.")
             return tr("No graph yet"), text, (trace,)
@@ -397,7 +429,7 @@ class GraphPanel(Panel):
             )
             if document.recipe.model.entry in _functions(document):
                 text += tr(" If {entry}() returns examples too, just trace it.", entry=document.recipe.model.entry)
-            return tr("Which inputs does it take?"), text, (add, button(tr("Trace (F5)"), self.session.jobs.trace), run)
+            return tr("Which inputs does it take?"), text, (add, trace, run)
         return (
             tr("Not traced yet"),
             tr("Trace captures the graph; Run also compresses, measures and compares."),
@@ -418,14 +450,14 @@ def _functions(document: Document) -> frozenset[str]:
 
 
 def _size_words(document: Document) -> str:
-    """The number of captured ops; for a partial capture also the number left eager."""
+    """The number of captured ops; for a partial capture also of its subgraphs, and the number left eager."""
     count = document.graph.op_count if document.graph else 0
     capture = document.capture
     if capture is None or not capture.pieces:
         return plural(count, "op")
     left = tr("{ops} left eager", ops=plural(capture.ops_left_eager, "op")) if capture.ops_left_eager else ""
     size = tr("{ops} in {subgraphs}", ops=plural(count, "op"), subgraphs=plural(len(capture.pieces), "subgraph"))
-    return "  ·  ".join(part for part in (size, plural(len(capture.graph_breaks), "break"), left) if part)
+    return "  ·  ".join(part for part in (size, left) if part)
 
 
 def _has_ops(op_ids: Sequence[str], graph: GraphTable | None) -> bool:

@@ -22,7 +22,7 @@ _MOODS: dict[str, Callable[[Colours], str]] = {
 
 
 def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column]:
-    """The columns of the list, one row per run."""
+    """The columns of the list, one row per run; names, notes and tags only where a run has one."""
 
     def of(read: Callable[[RunSummary], object]) -> list[object]:
         return [read(run) for run in runs]
@@ -31,14 +31,19 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
         status = runs[at].status
         return _MOODS.get(status, lambda _: "")(colours)
 
+    def where_any(column: Column) -> list[Column]:
+        return [column] if any(column.values) else []
+
     unit = Unit.of(run.latency_ms for run in runs)
+    is_told_apart = len({when_text(run.date) for run in runs}) == len(runs)
     dates = np.array([_seconds(run.date) for run in runs])
     return [
-        Column(title="when", values=of(lambda run: run.date), text=when_text, width=138, order=dates),
-        Column(title="model", values=of(lambda run: run.title), width=170),
-        Column(title="name", values=of(lambda run: run.name), width=110, tips=lambda at: runs[at].name),
-        Column(title="outcome", values=of(lambda run: tr(run.status.replace("-", " "))), width=104, colour=mood),
+        Column(title="when", values=of(lambda run: run.date), text=when_text if is_told_apart else _to_the_second,
+               width=138 if is_told_apart else 158, order=dates),
+        Column(title="model", values=of(lambda run: run.title), width=130),
         Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
+        *where_any(Column(title="name", values=of(lambda run: run.name), width=110, tips=lambda at: runs[at].name)),
+        Column(title="outcome", values=of(lambda run: tr(run.status.replace("-", " "))), width=84, colour=mood),
         Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda run: run.latency_ms),
                text=unit.text, is_number=True,
                width=92),
@@ -49,8 +54,8 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
         Column(title="metric", values=of(lambda run: run.metric), text=metric_text, is_number=True, width=76),
         Column(title="drop", values=of(lambda run: run.metric_drop), text=percent_text, is_number=True, width=76),
         Column(title="size", values=of(lambda run: run.size_bytes), text=bytes_text, is_number=True, width=84),
-        Column(title="note", values=of(lambda run: run.note), width=160, tips=lambda at: runs[at].note),
-        Column(title="tags", values=of(lambda run: ", ".join(run.tags)), width=90),
+        *where_any(Column(title="note", values=of(lambda run: run.note), width=160, tips=lambda at: runs[at].note)),
+        *where_any(Column(title="tags", values=of(lambda run: ", ".join(run.tags)), width=90)),
         Column(title="folder", values=of(lambda run: run.output), width=260, tips=lambda at: runs[at].output,
                colour=lambda _: colours.text_dim),
     ]  # fmt: skip
@@ -63,12 +68,16 @@ def _seconds(date: str) -> float:
         return float("nan")
 
 
-def when_text(date: object) -> str:
-    """Local time to the minute."""
+def when_text(date: object, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Local time, without another ``form`` to the minute."""
     try:
-        return f"{datetime.fromisoformat(str(date)).astimezone():%Y-%m-%d %H:%M}"
+        return format(datetime.fromisoformat(str(date)).astimezone(), form)
     except ValueError:
         return str(date)
+
+
+def _to_the_second(date: object) -> str:
+    return when_text(date, "%Y-%m-%d %H:%M:%S")
 
 
 def _ratio(speedup: float | None) -> str:

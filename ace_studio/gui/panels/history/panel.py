@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
-from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton
 
 from ace_studio.gui.panels.history.columns import history_columns
 from ace_studio.gui.style.colours import Colours
@@ -17,9 +17,9 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.layouts import Beside, box, column, row
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import FilterField, button, label, on_key, text_field
+from ace_studio.gui.widgets.small import FilterField, button, label, offer_menu, on_key, text_field
 from ace_studio.gui.widgets.table_look import count_words, plain_table, select_rows, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
@@ -32,9 +32,12 @@ from ace_studio.session.session import Session
 if TYPE_CHECKING:
     from ace_studio.gui.panels.history.over_time import OverTime
 
+_FILTER_PX = 200
+"""Least width of the filter and the count beside the buttons; with less the buttons stand below them."""
+
 
 class HistoryPanel(Panel):
-    """The list of runs, a filter, and buttons for the selected runs."""
+    """The list of runs, a filter, and what can be done with the selected runs."""
 
     title = "History"
     shows = frozenset({Part.HISTORY})
@@ -47,42 +50,52 @@ class HistoryPanel(Panel):
         self.filter.settled.connect(self._apply_filter)
         self._count = label("", "dim", wrap=False)
         self.table = plain_table(self.model, tr("Past runs"), many=True)
-        self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_actions())
         self.table.doubleClicked.connect(lambda _: self._look())
         self.table.activated.connect(lambda _: self._look())
         self.look_button = button(tr("Open"), self._look, role="primary")
         self.compare_button = button(tr("Compare"), self._compare)
-        self.pin_buttons = [
-            button(tr("Pin as {name}", name=name), partial(self._pin, side)) for side, name in enumerate(NAMES)
-        ]
-        self.time_button = button(tr("Over time"), self._show_line)
-        self.report_button = button(tr("Open report"), self._open_report)
-        self.folder_button = button(tr("Open folder"), lambda: self.open_outside(self._chosen()[0].output))
-        self.recipe_button = button(tr("Open choices"), self._open_recipe)
-        self.remove_button = button(tr("Remove"), self._remove)
-        self.undo_button = button(tr("Undo removal"), session.history.put_back)
-        self.name = self._field(tr("Name of the selected run"), tr("Name"), self._set_name)
-        self.tags = self._field(tr("Tags of the selected run"), tr("Tags: a, b"), self._set_tags)
-        self.note = self._field(tr("Note on the selected run"), tr("Note"), self._set_note)
+        self.menu = self._build_menu()
+        offer_menu(self.table, lambda _: self.menu)
+        self.more_button = button(tr("More"), lambda: None)
+        self.more_button.setMenu(self.menu)
         self.refresh_button = button(
-            tr("Read again"), session.history.load_history, tip=tr("Runs of the command line are listed too")
+            tr("Refresh"), session.history.load_history, tip=tr("Runs of the command line are listed too")
         )
-        tools = row(self.filter, self._count, self.refresh_button, gap=CLOSE, margin=(GAP, GAP, GAP, 0), stretch=0)
-        buttons = Flow(gap=CLOSE)
-        for each in (
-            self.look_button, self.compare_button, *self.pin_buttons, self.time_button, self.recipe_button,
-            self.report_button, self.folder_button, self.remove_button, self.undo_button,
-            self.name, self.tags, self.note,
-        ):  # fmt: skip
-            buttons.addWidget(each)
-        buttons.setContentsMargins(GAP, CLOSE, GAP, GAP)
+        buttons = Flow(self.look_button, self.compare_button, self.more_button, self.refresh_button)
+        search = row(self.filter, self._count, gap=CLOSE, stretch=0)
+        tools = Beside(search, buttons, least=_FILTER_PX, margin=(GAP, CLOSE, GAP, CLOSE))
+        self.name = self._field(tr("Name of the selected run"), tr("Name"), self._set_name)
+        self.name.setToolTip(tr("What you call this run, wherever it is shown; Return keeps it"))
+        self.tags = self._field(tr("Tags of the selected run"), tr("Tags: a, b"), self._set_tags)
+        self.tags.setToolTip(tr("Words for this run, separated by commas; Return keeps them"))
+        self.note = self._field(tr("Note on the selected run"), tr("Note"), self._set_note)
+        self.note.setToolTip(tr("Return keeps it"))
+        # Below the table: no row moves under the mouse when they appear.
+        self._words = box(row(self.name, self.tags, self.note, gap=CLOSE, margin=(GAP, CLOSE, GAP, CLOSE)))
         on_key(self.table, QKeySequence.StandardKey.Delete, self._remove)
-        self._list = box(column(tools, buttons, self.table, gap=0))
+        self._list = box(column(tools, self.table, self._words, gap=0))
         self.show_pages("clock", self._list)
         self._empty.say(tr("No runs yet"), tr("Runs of the window and of the command line are listed here."))
         self.over_time: OverTime | None = None
         self.setFocusProxy(self.filter)
-        self._show_buttons()  # without a run none does anything, also before the list was read
+        self._show_actions()  # without a run none does anything, also before the list was read
+
+    def _build_menu(self) -> QMenu:
+        """What can be done with the selected runs beside *Open* and *Compare*; the context menu is the same."""
+        menu = QMenu(self, toolTipsVisible=True)
+        self.pin_actions = [
+            menu.addAction(tr("Pin as {name}", name=name), partial(self._pin, side)) for side, name in enumerate(NAMES)
+        ]
+        self.time_action = menu.addAction(tr("Over time"), self._show_line)
+        menu.addSeparator()
+        self.recipe_action = menu.addAction(tr("Open choices"), self._open_recipe)
+        self.report_action = menu.addAction(tr("Open report"), self._open_report)
+        self.folder_action = menu.addAction(tr("Open folder"), lambda: self.open_outside(self._chosen()[0].output))
+        menu.addSeparator()
+        self.remove_action = menu.addAction(tr("Remove"), self._remove)
+        self.undo_action = menu.addAction(tr("Undo removal"), self.session.history.put_back)
+        return menu
 
     def update_from(self, document: Document) -> None:
         """Show the list; it is read when the panel is first seen."""
@@ -96,7 +109,7 @@ class HistoryPanel(Panel):
             show_columns(self.table, self.model, history_columns(self._runs, self.colours))
             self._select([at for at, run in enumerate(self._runs) if run.id in kept])
         self._show_count()
-        self._show_buttons()
+        self._show_actions()
 
     def _field(self, name: str, hint: str, settle: Callable[[], None]) -> QLineEdit:
         made = text_field(name, hint)
@@ -157,7 +170,7 @@ class HistoryPanel(Panel):
     def _apply_filter(self) -> None:
         self.model.set_filter(self.filter.text())
         self._show_count()
-        self._show_buttons()
+        self._show_actions()
 
     def _show_count(self) -> None:
         is_cut = self.model.total >= MOST_LISTED
@@ -168,8 +181,8 @@ class HistoryPanel(Panel):
             else ""
         )
 
-    def _show_buttons(self) -> None:
-        """Enable the buttons; a disabled button says why."""
+    def _show_actions(self) -> None:
+        """Enable what can be done; what cannot says why."""
         chosen = self._chosen()
         one = chosen[0] if len(chosen) == 1 else None
         folder = Path(one.output) if one is not None and one.output else None
@@ -180,32 +193,30 @@ class HistoryPanel(Panel):
             else tr("The run wrote no folder")
         )
         has_report = folder is not None and (folder / REPORT_NAME).is_file()
-        for each, is_on, why in (
+        choices: tuple[tuple[QPushButton | QAction, bool, str], ...] = (
             (self.look_button, one is not None, nothing),
             (self.compare_button, len(chosen) == 2, tr("Select two runs (Ctrl+click)")),
-            *((each, one is not None, nothing) for each in self.pin_buttons),
-            (self.time_button, one is not None, nothing),
-            (self.report_button, has_report, gone if one else nothing),
-            (self.folder_button, folder is not None and folder.is_dir(), gone if one else nothing),
-            (self.recipe_button, one is not None, nothing),
-            (self.remove_button, bool(chosen), nothing),
-        ):
+            *((each, one is not None, nothing) for each in self.pin_actions),
+            (self.time_action, one is not None, nothing),
+            (self.report_action, has_report, gone if one else nothing),
+            (self.folder_action, folder is not None and folder.is_dir(), gone if one else nothing),
+            (self.recipe_action, one is not None, nothing),
+            (self.remove_action, bool(chosen), nothing),
+        )
+        for each, is_on, why in choices:
             each.setEnabled(is_on)
             each.setToolTip(_TIPS[each.text()] if is_on else why)
-        self.undo_button.setVisible(self.session.history.can_put_back)
-        for field, text, tip in (
-            (self.name, one.name if one else "", tr("What you call this run, wherever it is shown; Return keeps it")),
-            (self.tags, ", ".join(one.tags) if one else "",
-             tr("Words for this run, separated by commas; Return keeps them")),
-            (self.note, one.note if one else "", tr("Return keeps it")),
-        ):  # fmt: skip
-            field.setEnabled(one is not None)
-            field.setToolTip(tip if one else nothing)
-            field.setText(text)
+        self.undo_action.setVisible(self.session.history.can_put_back)
+        if one is not None and self._words.isHidden():  # which takes room from the rows
+            QTimer.singleShot(0, self.table, lambda: self.table.scrollTo(self.table.currentIndex()))
+        self._words.setVisible(one is not None)
+        if one is not None:
+            self.name.setText(one.name)
+            self.tags.setText(", ".join(one.tags))
+            self.note.setText(one.note)
 
     def _open_report(self) -> None:
-        if self.report_button.isEnabled():
-            self.open_outside(str(Path(self._chosen()[0].output) / REPORT_NAME))
+        self.open_outside(str(Path(self._chosen()[0].output) / REPORT_NAME))
 
     def _open_recipe(self) -> None:
         self.about_to_open.emit()

@@ -56,10 +56,11 @@ class ModuleTree(QWidget):
         self._types: dict[str, str] = {}
         self.tree = self._make_tree()
         low = [(str(each), str(each)) for each in Precision if each is not Precision.FP32]
-        self.ticks = ComboBox(tr("Precision of modules that are ticked"), low)
-        self.ticks.setCurrentIndex(self.ticks.findData(str(Precision.INT8_STATIC)))
+        self.ticks = ComboBox(tr("Precision of modules that are ticked"), low, chosen=self._choose_ticks)
+        self._follows_plan = True
+        """Whether ticks give the plan's precision; not after the user chose another one."""
         self._note = label("", "dim")
-        self._line = box(row(label(tr("Tick means"), "dim", wrap=False), self.ticks, None, gap=CLOSE))
+        self._line = box(row(label(tr("New ticks get"), "dim", wrap=False), self.ticks, None, gap=CLOSE))
         self.about_ops = OpNote()
         self.setLayout(column(self._note, self.tree, self.about_ops, self._line, gap=CLOSE))
 
@@ -98,6 +99,10 @@ class ModuleTree(QWidget):
         """Show ticks and precisions."""
         self._offers = offers
         grey_out(self.ticks, offers)
+        if self._follows_plan:
+            default = document.recipe.plan.default
+            low = Precision.INT8_STATIC if default is Precision.FP32 else default
+            self.ticks.setCurrentIndex(self.ticks.findData(str(low)))
         graph = document.graph
         if graph is not self._graph:
             self._graph, self._shown = graph, None
@@ -202,6 +207,9 @@ class ModuleTree(QWidget):
             _mark(item, {planned.get(op_id, "")}, can_tick=can_tick)
 
     # --- gestures ---
+
+    def _choose_ticks(self) -> None:
+        self._follows_plan = False
 
     def _ticked(self, item: QTreeWidgetItem, place: int) -> None:
         if place == _NAME:

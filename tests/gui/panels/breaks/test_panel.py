@@ -18,7 +18,6 @@ def test_breaks_are_listed_by_line_with_cost_and_the_tab_counts_them(broken):
     columns = {each.title: list(each.values) for each in panel.model.columns}
     assert columns["#"] == ["1", "2", "p2"]
     assert columns["line"] == ["net.py:10", "net.py:20", "net.py:7"]
-    assert columns["met"][:2] == [2, 1]
     assert columns["ops eager"] == [2, 3, 6]
     tabs = broken.window.workbench._slots["breaks"].parent().parent()
     assert "Breaks (2)" in [tabs.tabText(at) for at in range(tabs.count())]
@@ -128,3 +127,22 @@ def test_the_first_fix_that_works_is_scrolled_to_with_what_can_be_done_with_it(b
     save = next(one for one in panel.findChildren(QPushButton) if one.text() == "Save patch…")
     broken.bot.waitUntil(lambda: not save.visibleRegion().isEmpty(), timeout=2000)
     assert panel.try_button.property("role") == "", "what works is the thing to do now"
+
+
+def test_in_a_small_window_neither_the_list_nor_a_fix_is_cut(broken):
+    broken.window.resize(960, 540)
+    panel = broken.panel("breaks")
+    click_row(broken, panel, 0)
+    panel._try()
+    job = broken.engine.requests[-1].job
+    patch = f"--- {FILE}\n+++ {FILE}\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
+    long = fix(kind=FixKind.WHERE, title="compute both sides and choose with torch.where", patch=patch, note="mind it")
+    broken.session.apply(FixTried(job=job, fix=long))
+    broken.settle()
+    assert panel.try_button.text() == "Trying …"
+    assert panel._doing.y() < panel._code.y(), "said beside the buttons, above the code"
+    broken.session.apply(JobFinished(job=job))
+    broken.settle()
+    for each in (panel.table, panel._detail):
+        assert each.horizontalScrollBar().maximum() == 0
+    assert panel.try_button.text() == "Try again"

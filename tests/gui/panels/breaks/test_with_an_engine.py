@@ -80,7 +80,7 @@ def test_a_branch_on_a_value_is_a_seam_whose_fix_is_tried_and_proven(qtbot, qapp
         assert all(fix.inputs_compared > 2 for fix in green)
         assert path.read_text(encoding="utf-8") == MODEL
         assert session.document.problems == ()
-        apply = "Apply and open the patched copy"
+        apply = "Apply to a copy"
         offered = [one for one in panel.findChildren(QPushButton) if one.isVisible() and one.text() == apply]
         qtbot.mouseClick(offered[0], Qt.MouseButton.LeftButton)
         # The copy is traced by itself, and whole.

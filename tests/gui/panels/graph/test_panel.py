@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from PySide6.QtWidgets import QPushButton
+
 from ace_studio.gui.ops.facts import op_facts
+from ace_studio.records.places import example_recipe
 
 
 def test_without_a_graph_the_panel_says_what_to_do_next(desk):
@@ -29,3 +32,31 @@ def test_the_selected_op_is_described_and_its_precision_can_be_set_there(desk):
     panel.precision.setCurrentIndex(panel.precision.findData(""))
     panel.precision.activated.emit(panel.precision.currentIndex())
     assert desk.document.recipe.plan.rules == ()
+
+
+def test_in_a_small_window_the_numbers_of_breaks_and_of_selected_ops_are_whole(broken):
+    broken.window.resize(960, 540)
+    broken.settle()
+    panel = broken.window.workbench.panel("graph")
+    assert panel._breaks.text() == "2 breaks"
+    assert panel._breaks.property("role") == "warn"
+    assert panel._breaks.width() >= panel._breaks.sizeHint().width()
+    assert panel._selected.text().startswith("24 ops in 4 subgraphs")
+    broken.session.view.select([op_id for op_id in broken.document.graph.op_id if op_id.startswith("p0_")])
+    broken.settle()
+    assert not panel._breaks.isVisible()
+    words = panel._selected.text()
+    assert words.endswith("ops selected")
+    assert panel._selected.width() >= panel._selected.fontMetrics().horizontalAdvance(words)
+
+
+def test_nothing_can_be_started_here_before_the_file_was_looked_at(desk):
+    desk.engine.by_itself = False
+    desk.session.files.open_path(str(example_recipe()))
+    desk.settle()
+    panel = desk.window.workbench.panel("graph")
+    assert desk.document.file is None
+    starts = [one for one in panel._empty.findChildren(QPushButton) if one.isVisible()]
+    assert starts and not any(one.isEnabled() for one in starts)
+    assert {one.toolTip() for one in starts} == {"Looking at the file"}
+    assert not desk.window.actions_.by_id["run"].isEnabled()

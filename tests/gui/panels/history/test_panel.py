@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QPushButton
@@ -34,6 +36,46 @@ def test_runs_are_listed_newest_first_with_what_was_chosen(past):
     assert panel._count.text() == "3 runs"
 
 
+def test_columns_that_are_empty_in_all_rows_are_left_out(past):
+    panel = past.panel("history")
+    assert [column.title for column in panel.model.columns][:4] == ["when", "model", "chosen", "outcome"]
+    past.session.history.set_name(past.document.history[0].id, "before pruning")
+    past.settle()
+    titles = [column.title for column in panel.model.columns]
+    assert titles[2:4] == ["chosen", "name"]
+    assert not {"note", "tags"} & {*titles}
+
+
+def test_runs_of_one_minute_are_told_apart_by_their_seconds(past):
+    panel = past.panel("history")
+    assert len(cell(panel, 0, "when")) == len("2026-11-03 12:00")
+    for second in (10, 40):
+        date = datetime(2026, 11, 9, 12, 0, second, tzinfo=UTC)
+        past.session.history.store.add(result(target_run("eager")), recipe_toml="", title="m.py", date=date)
+    past.session.history.load_history()
+    past.settle()
+    assert [cell(panel, row, "when")[-3:] for row in (0, 1)] == [":40", ":10"]
+
+
+def test_name_tags_and_note_are_there_while_one_run_is_selected(past):
+    panel = past.panel("history")
+    assert not panel.note.isVisible()
+    click(past, panel, 0)
+    assert panel.note.isVisible()
+    click(past, panel, 1, Qt.KeyboardModifier.ControlModifier)
+    assert not panel.note.isVisible()
+
+
+def test_in_a_small_panel_the_controls_have_one_line_and_the_list_the_rest(past):
+    past.window.resize(960, 540)
+    past.settle()
+    panel = past.panel("history")
+    tops = {each.mapTo(panel, each.rect().center()).y() for each in (panel.filter, panel.more_button, panel._count)}
+    assert max(tops) - min(tops) < 4
+    assert panel.table.y() < 50
+    assert panel.more_button.menu() is panel.menu
+
+
 def test_the_filter_keeps_runs_that_hold_every_word(past):
     panel = past.panel("history")
     past.bot.keyClicks(panel.filter, "eager old")
@@ -44,7 +86,7 @@ def test_the_filter_keeps_runs_that_hold_every_word(past):
 
 def test_a_run_is_tagged_in_the_panel_and_found_by_its_tag(past):
     panel = past.panel("history")
-    assert not panel.tags.isEnabled()
+    assert not panel.tags.isVisible()
     click(past, panel, 1)
     past.bot.keyClicks(panel.tags, "release, int8 ,")
     past.bot.keyClick(panel.tags, Qt.Key.Key_Return)
@@ -59,7 +101,7 @@ def test_a_run_is_tagged_in_the_panel_and_found_by_its_tag(past):
 def test_a_run_gets_a_name_that_is_shown_wherever_the_run_is(past):
     panel = past.panel("history")
     click(past, panel, 1)
-    past.bot.mouseClick(panel.pin_buttons[0], LEFT)
+    panel.pin_actions[0].trigger()
     past.bot.keyClicks(panel.name, "before pruning")
     past.bot.keyClick(panel.name, Qt.Key.Key_Return)
     past.settle()
@@ -83,7 +125,7 @@ def test_a_run_that_was_stopped_says_so_is_found_and_shows_its_figures_until_the
         "m.py", "cancelled", "–", "–"]  # fmt: skip
     assert search(past, panel, "cancelled") == ["m.py"]
     click(past, panel, 0)
-    past.bot.mouseClick(panel.time_button, LEFT)
+    panel.time_action.trigger()
     past.settle()
     assert [run.status for run in panel.over_time.runs] == ["ok"]
     past.session.history.look_at_run(past.document.history[0].id)
@@ -95,12 +137,12 @@ def test_a_run_that_was_stopped_says_so_is_found_and_shows_its_figures_until_the
 
 def test_buttons_are_grey_with_the_reason(past):
     panel = past.panel("history")
-    assert not panel.report_button.isEnabled()
-    assert panel.report_button.toolTip() == "Select a run"
+    assert not panel.report_action.isEnabled()
+    assert panel.report_action.toolTip() == "Select a run"
     click(past, panel, 1)
-    assert not panel.report_button.isEnabled()
-    assert "no longer exists: /gone" in panel.report_button.toolTip()
-    assert panel.recipe_button.isEnabled()
+    assert not panel.report_action.isEnabled()
+    assert "no longer exists: /gone" in panel.report_action.toolTip()
+    assert panel.recipe_action.isEnabled()
 
 
 def test_the_report_of_a_run_is_opened(past, monkeypatch):
@@ -108,7 +150,7 @@ def test_the_report_of_a_run_is_opened(past, monkeypatch):
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
     panel = past.panel("history")
     click(past, panel, 0)
-    past.bot.mouseClick(panel.report_button, LEFT)
+    panel.report_action.trigger()
     assert opened[0].endswith("out/report.html")
 
 
@@ -116,7 +158,7 @@ def test_the_choices_of_a_run_are_opened_and_those_that_were_open_can_be_brought
     past.session.plan.set_default_precision(Precision.FP16)
     panel = past.panel("history")
     click(past, panel, 0)
-    past.bot.mouseClick(panel.recipe_button, LEFT)
+    panel.recipe_action.trigger()
     past.settle()
     assert past.document.recipe.model.source == "m.py"
     assert past.document.folder == str(tmp_path)
@@ -127,7 +169,7 @@ def test_selected_runs_are_removed_with_the_delete_key(past):
     panel = past.panel("history")
     click(past, panel, 1)
     click(past, panel, 2, Qt.KeyboardModifier.ControlModifier)
-    assert not panel.recipe_button.isEnabled()
+    assert not panel.recipe_action.isEnabled()
     panel.table.setFocus()
     past.bot.keyClick(panel.table, Qt.Key.Key_Delete)
     past.settle()
@@ -213,14 +255,14 @@ def test_a_past_run_is_looked_at_in_all_panels_and_the_present_comes_back(past):
 def test_a_removal_is_undone(past):
     panel = past.panel("history")
     click(past, panel, 1)
-    assert not panel.undo_button.isVisible()
-    past.bot.mouseClick(panel.remove_button, LEFT)
+    assert not panel.undo_action.isVisible()
+    panel.remove_action.trigger()
     past.settle()
     assert [run.title for run in past.document.history] == ["m.py", "old.py"]
-    past.bot.mouseClick(panel.undo_button, LEFT)
+    panel.undo_action.trigger()
     past.settle()
     assert [run.title for run in past.document.history] == ["m.py", "other.py", "old.py"]
-    assert not panel.undo_button.isVisible()
+    assert not panel.undo_action.isVisible()
 
 
 def test_a_note_is_kept_and_found(past):
@@ -246,8 +288,8 @@ def test_two_runs_are_compared_and_one_is_pinned_after_the_other(past):
     assert past.window.workbench.panel("results").isVisible()
     past.session.comparing.clear()
     panel = past.panel("history")
-    for row, pin in ((1, panel.pin_buttons[0]), (2, panel.pin_buttons[1])):
+    for row, pin in ((1, panel.pin_actions[0]), (2, panel.pin_actions[1])):
         click(past, panel, row)
-        past.bot.mouseClick(pin, LEFT)
+        pin.trigger()
         past.settle()
     assert [pin.run_id for pin in past.document.pins] == [2, 1]

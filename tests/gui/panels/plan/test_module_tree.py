@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt
 
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport
 from tests.gui.graph_tables import large_table, table_of
 from tests.gui.planning import item_of, rules
@@ -50,6 +51,22 @@ def test_a_click_on_the_tick_of_a_module_compresses_it_and_undo_takes_that_back(
     desk.do("undo")
     assert rules(desk) == []
     assert item_of(layered_plan, "layers").checkState(0) is Qt.CheckState.Unchecked
+
+
+def test_new_ticks_get_the_low_precision_of_the_plan_until_another_one_is_chosen(desk, layered_plan):
+    ticks, plan = layered_plan.precision.modules.ticks, desk.session.plan
+    assert ticks.currentData() == "int8-static"
+    plan.set_default_precision(Precision.INT8_DYNAMIC)
+    desk.settle()
+    assert ticks.currentData() == "int8-dynamic"
+    click_box(desk, layered_plan, "layers.1")
+    click_box(desk, layered_plan, "layers.1")
+    assert item_of(layered_plan, "layers.1").text(1) == "int8-dynamic"
+    ticks.setCurrentIndex(ticks.findData("fp16"))
+    ticks.activated.emit(ticks.currentIndex())
+    plan.set_default_precision(Precision.BF16)
+    desk.settle()
+    assert ticks.currentData() == "fp16"
 
 
 def test_a_dash_becomes_a_tick_and_a_tick_becomes_nothing(desk, layered_plan):
