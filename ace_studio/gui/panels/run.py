@@ -20,7 +20,8 @@ from PySide6.QtWidgets import (
 from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import column, row, split
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import Beside, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
@@ -32,6 +33,9 @@ from ace_studio.session.document import Activity, Document, EngineState, JobKind
 from ace_studio.session.run_preview import RunPreview
 from ace_studio.session.run_stages import stage_words
 from ace_studio.session.session import Session
+
+_WORDS_PX = 420
+"""Least width of the phase, its progress and times beside the buttons; with less the buttons stand below them."""
 
 
 class RunPanel(Panel):
@@ -58,8 +62,9 @@ class RunPanel(Panel):
         self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
         self.trace_button = button(tr("Trace (F5)"), session.jobs.trace)
         self.run_button = button(tr("Run (F6)"), session.jobs.run)
-        shown = (self._phase, self._detail, self.progress, self._elapsed)
-        head = row(*shown, self.cancel_button, self.trace_button, self.run_button, margin=GAP, stretch=1)
+        words = row(self._phase, self._detail, self.progress, self._elapsed, stretch=1)
+        buttons = Flow(self.cancel_button, self.trace_button, self.run_button)
+        head = Beside(words, buttons, least=_WORDS_PX, margin=GAP)
         self.queue = RunQueue(session)
         self.preview = label("", "dim")
         self.preview.setContentsMargins(GAP, 0, GAP, GAP)
@@ -68,7 +73,7 @@ class RunPanel(Panel):
         self.steps.setRootIsDecorated(False)
         self.steps.setUniformRowHeights(True)
         self.steps.setAccessibleName(tr("Steps"))
-        self.steps.setColumnWidth(0, 190)
+        self.steps.setColumnWidth(0, 165)
         self.log = _log()
         findings = split(self.steps, self.log, sizes=(560, 390), can_close=True)
         self.setLayout(column(head, self.preview, self.queue, findings, gap=0, stretch=3))
@@ -189,7 +194,7 @@ def _log() -> QPlainTextEdit:
 
 def _step_text(step: StepTime, *, now_s: float | None = None, fraction: float | None = None) -> str:
     """``9.6 s of about 12.0 s, 45 %``."""
-    usual = "" if step.usual_s is None else tr("about {time}", time=seconds_text(step.usual_s))
+    usual = "" if step.usual_s is None else tr("about {time}", time=seconds_text(max(0.1, step.usual_s)))
     if step.seconds is None:
         return tr("to come, {usual}", usual=usual)
     spent = seconds_text(_spent(step, now_s))

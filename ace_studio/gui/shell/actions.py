@@ -12,7 +12,7 @@ from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import told, tr, translate_fields
+from ace_studio.gui.style.language import tr, translate_fields
 from ace_studio.gui.words.steps import no_artifact, why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.comparison.sides import NAMES
@@ -37,11 +37,7 @@ def _no_graph(document: Document) -> str:
 
 
 def _no_start(document: Document) -> str:
-    if document.activity.is_working:
-        return "The engine is working"
-    if document.read_only is not None:
-        return told(document.read_only.what)
-    return _no_model(document) or ("The file could not be opened" if document.could_not_open else why_not(document))
+    return _no_model(document) or why_not(document)
 
 
 def _no_run(document: Document) -> str:

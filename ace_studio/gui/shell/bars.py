@@ -148,10 +148,12 @@ class Bars(QWidget):
         is_shown = document.comparison is not None
         self._difference.setText(tr("Back to the present") if is_shown else tr("Show the difference"))
         self._difference.setVisible(all(document.pins))
-        sides = [
-            f"{name}: {pin.name if pin else tr('nothing yet')}" for name, pin in zip(NAMES, document.pins, strict=True)
-        ]
-        self.pins.say(tr("A and B") if is_shown else tr("Pinned"), "    ".join(sides))
+        first, second = (pin.name if pin else tr("nothing yet") for pin in document.pins)
+        *sides, both = beside_words(first, second)
+        words = [f"{name}: {words}" for name, words in zip(NAMES, sides, strict=True)]
+        if both:
+            words.append(tr("both: {words}", words=both))
+        self.pins.say(tr("A and B") if is_shown else tr("Pinned"), "    ".join(words))
 
     def _update_problem(self, document: Document) -> None:
         shown = [problem for problem in document.problems if is_told(problem)]
@@ -187,3 +189,23 @@ class Bars(QWidget):
     def _forget_restore(self) -> None:
         self._session.files.decline_restorable()
         self.restore.hide()
+
+
+def beside_words(first: str, second: str) -> tuple[str, str, str]:
+    """What only the first and only the second name says, and what both say: part by part, as commas divide them.
+
+    ``net.py, openvino fp32, 2026-11-26 01:50`` beside ``net.py, openvino int8-dynamic, 2026-11-26 01:54`` is
+    ``fp32, 01:50``, ``int8-dynamic, 01:54`` and ``net.py, openvino, 2026-11-26``.
+    """
+    parts = first.split(", "), second.split(", ")
+    if first == second or len(parts[0]) != len(parts[1]):
+        return first, second, ""
+    alone, others_alone, shared = [], [], []
+    for one, other in zip(*parts, strict=True):
+        words, others = one.split(), other.split()
+        most = len(words) if one == other else max(0, min(len(words), len(others)) - 1)
+        same = next((at for at in range(most) if words[at] != others[at]), most)
+        alone.append(" ".join(words[same:]))
+        others_alone.append(" ".join(others[same:]))
+        shared.append(" ".join(words[:same]))
+    return ", ".join(filter(None, alone)), ", ".join(filter(None, others_alone)), ", ".join(filter(None, shared))

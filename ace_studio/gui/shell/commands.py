@@ -103,7 +103,8 @@ class Commands(QObject):
 
     def open_folder(self) -> None:
         """Ask for a folder, such as one of Hugging Face, and open it."""
-        path = QFileDialog.getExistingDirectory(self._window, tr("Open a model folder"), self.session.document.folder)
+        folder = self.session.document.folder or str(Path.home())
+        path = QFileDialog.getExistingDirectory(self._window, tr("Open a model folder"), folder)
         if path:
             self.open_path(path)
 

@@ -86,20 +86,23 @@ class StepLine(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """In a narrow window there is room for the steps alone."""
         super().resizeEvent(event)
-        for each in (*self._arrows, self._sentence):
-            each.setVisible(self.width() >= _WIDE_PX)
+        self._sentence.setVisible(self.width() >= _WIDE_PX)
         self._fit()
 
     def _fit(self) -> None:
-        """Show the words of all steps; where there is no room for them, only the mark of those that are done."""
+        """Show as much as there is room for: the sentence and all steps, then the steps, then marks of those done."""
+        wanted = self._sentence.fontMetrics().horizontalAdvance(self._sentence.text())
         for keeps_room, is_short in ((True, False), (False, False), (False, True)):
+            for arrow in self._arrows:
+                arrow.setVisible(keeps_room)
             for step in self._steps:
                 self._keep_room(self.buttons[step.id], step.title if keeps_room else "")
                 is_mark = is_short and step.state is StepState.DONE
                 mark = _MARKS.get(step.state, "")
                 self.buttons[step.id].setText(mark.strip() if is_mark else f"{mark}{step.title}")
             self._layout.invalidate()
-            if self._layout.minimumSize().width() <= self.width():
+            least = self._layout.minimumSize().width() + (wanted if keeps_room else 0)
+            if least <= self.width():
                 return
 
     def _keep_room(self, made: QToolButton, title: str) -> None:

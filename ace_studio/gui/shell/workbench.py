@@ -22,6 +22,8 @@ from ace_studio.session.session import Session
 
 SIDE_WIDTH = 330
 BOTTOM_HEIGHT = 290
+GRAPH_HEIGHT = 150
+"""Of the graph, in a window that is too low for both: what was found needs the room more."""
 CHOICES = ("model", "plan", "shapes", "advice")
 """Panels that change choices: grey while a past run is looked at."""
 DIFFERENCES = frozenset(CHOICES) - {"model"}
@@ -110,7 +112,7 @@ class Workbench(QWidget):
             whole = parent.size() if parent is not None else self.size()  # at first its own is none yet
             room = whole.width() - self._groups.sizeHint().width()
             side = min(SIDE_WIDTH, round(0.38 * room))
-            bottom = min(BOTTOM_HEIGHT, round(0.48 * whole.height()))
+            bottom = min(BOTTOM_HEIGHT, max(round(0.48 * whole.height()), whole.height() - GRAPH_HEIGHT))
             self._columns.setSizes([side, room - side, side])
             self._rows.setSizes([whole.height() - bottom, bottom])
 

@@ -74,14 +74,27 @@ class Flow(QLayout):
         return [item for item in self._items if not item.isEmpty()]
 
     def _arrange(self, rect: QRect, *, moves: bool) -> int:
-        """Arrange the lines; returns their height."""
-        x, y, tallest = rect.left(), rect.top(), 0
+        """Arrange the lines, the items of a line on one middle; returns their height."""
+        y = rect.top()
+        for line in self._lines(rect.width()):
+            x, tallest = rect.left(), max(item.sizeHint().height() for item in line)
+            for item in line:
+                size = item.sizeHint()
+                if moves:
+                    item.setGeometry(QRect(QPoint(x, y + (tallest - size.height()) // 2), size))
+                x += size.width() + self._gap
+            y += tallest + self._gap
+        return max(0, y - self._gap - rect.top())
+
+    def _lines(self, width: int) -> list[list[QLayoutItem]]:
+        """The items of each line."""
+        lines: list[list[QLayoutItem]] = []
+        right = 0
         for item in self._shown():
-            size = item.sizeHint()
-            if x > rect.left() and x + size.width() > rect.left() + rect.width():
-                x, y, tallest = rect.left(), y + tallest + self._gap, 0
-            if moves:
-                item.setGeometry(QRect(QPoint(x, y), size))
-            x += size.width() + self._gap
-            tallest = max(tallest, size.height())
-        return y + tallest - rect.top()
+            needed = item.sizeHint().width()
+            if not lines or right + needed > width:
+                lines.append([])
+                right = 0
+            lines[-1].append(item)
+            right += needed + self._gap
+        return lines

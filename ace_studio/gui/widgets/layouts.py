@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypedDict, TypeVar, Unpack
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from ace_studio.gui.style.sizes import GAP
 
@@ -63,6 +64,24 @@ def split(*parts: QWidget, sizes: Sequence[int], across: bool = True, can_close:
         made.addWidget(part)
     made.setSizes(sizes)
     return made
+
+
+class Beside(QWidget):
+    """A wide part with a narrow one at its right, or below it where less than ``least`` pixels would be left."""
+
+    def __init__(self, wide: QLayout, narrow: QLayout, *, least: int, margin: int | tuple[int, int, int, int]) -> None:
+        super().__init__()
+        self._narrow = narrow
+        self._least = least
+        self._line = row(wide, narrow, margin=margin, stretch=0)
+        self.setLayout(self._line)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Choose between beside and below."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= self._least + self._narrow.sizeHint().width()
+        across, down = QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.TopToBottom
+        self._line.setDirection(across if is_wide else down)
 
 
 def clear_layout(layout: QLayout) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QResizeEvent, QSh
 
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_pixmap
-from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN
+from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.layouts import clear_layout, column, row
 from ace_studio.records.errors import visible
@@ -191,7 +191,7 @@ class FilterField(QtWidgets.QLineEdit):
 
 
 class ElidedLabel(QtWidgets.QLabel):
-    """One line, elided if it does not fit; the tooltip has the whole text."""
+    """One line, elided if it does not fit; the tooltip has the whole text. While its words wrap, nothing is elided."""
 
     def __init__(self, text: str = "", role: str = "", *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(text, textFormat=Qt.TextFormat.PlainText)
@@ -212,7 +212,9 @@ class ElidedLabel(QtWidgets.QLabel):
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802 - Qt's name
         """Draw the part that fits."""
-        del event
+        if self.wordWrap():
+            super().paintEvent(event)
+            return
         painter = QPainter(self)
         painter.setLayoutDirection(self.layoutDirection())
         box = self.contentsRect()
@@ -238,8 +240,8 @@ class EmptyState(QtWidgets.QWidget):
         middle = QtWidgets.QWidget(maximumWidth=520)
         middle.setLayout(column(self._picture, self._title, self._text, self._buttons, gap=CLOSE))
         self._buttons.setContentsMargins(0, GAP, 0, 0)
-        outer = row(None, middle, None, margin=MARGIN)
-        outer.setStretch(1, 8)
+        outer = row(None, middle, None, margin=(MARGIN, TIGHT, MARGIN, TIGHT))
+        outer.setStretch(1, 20)
         self.setLayout(column(None, outer, None))
         theme.changed.connect(self._restyle)
         self._restyle(theme.colours)

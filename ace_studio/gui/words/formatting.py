@@ -189,9 +189,9 @@ def unclear_words(found: Difference) -> str:
 
 
 ATTEMPT_LOOKS: dict[AttemptStatus, tuple[str, str, str]] = {
-    AttemptStatus.OK: (tr("captured, equal to eager"), "good", "good"),
+    AttemptStatus.OK: (tr("captured, equal to the original"), "good", "good"),
     AttemptStatus.FAILED: (tr("could not capture it"), "bad", "bad"),
-    AttemptStatus.WRONG: (tr("captured, but not equal to eager"), "bad", "bad"),
+    AttemptStatus.WRONG: (tr("captured, but not equal to the original"), "bad", "bad"),
     AttemptStatus.TIMEOUT: (tr("took too long"), "clock", "warn"),
     AttemptStatus.CRASHED: (tr("ended the engine process"), "bad", "bad"),
     AttemptStatus.SKIPPED: (tr("not tried"), "skip", "dim"),

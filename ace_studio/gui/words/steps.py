@@ -47,8 +47,7 @@ def steps_of(document: Document) -> tuple[NextStep, ...]:
         return ()
     done = _done(document)
     missing = next((step for step in ("open", "trust") if not done[step]), "")
-    left = ("run", "export") if not no_artifact(document) else ("run",)
-    following = missing or next((step for step in left if not done[step]), "")
+    following = missing or _after_opening(done, document)
     working = {JobKind.TRACE: "trace", JobKind.RUN: "run"}.get(document.activity.verb, "")
     if document.activity.is_working:
         following = ""
@@ -57,14 +56,26 @@ def steps_of(document: Document) -> tuple[NextStep, ...]:
         if step == working:
             state, why = StepState.WORKING, tr("Going on now")
         elif step == following:
-            state, why = StepState.NEXT, _todo(step, document)
+            is_looking = step == "open" and document.file is None and not document.could_not_open
+            state, why = StepState.WORKING if is_looking else StepState.NEXT, _todo(step, document)
         elif done[step]:
             state, why = StepState.DONE, done[step]
         else:
-            blocker = _blocker(step, missing, document)
+            blocker = _blocker(step, document)
             state, why = (StepState.BLOCKED, blocker) if blocker else (StepState.OPEN, _todo(step, document))
         made.append(NextStep(step, title, state, why))
     return tuple(made)
+
+
+def _after_opening(done: dict[str, str], document: Document) -> str:
+    """The step to take now with a model that can be run; empty if everything is done."""
+    if not done["run"]:
+        return "run"
+    if done["export"]:
+        return ""
+    if not done["plan"]:  # what ran is the original in other runtimes
+        return "plan"
+    return "" if no_artifact(document) else "export"
 
 
 _TITLES = {
@@ -123,7 +134,7 @@ def _plan_words(document: Document) -> str:
     plan, goal = document.recipe.plan, document.recipe.goal
     words = tr("Precisions from the goal") if plan.from_goal else str(plan.default)
     if goal.max_drop is not None:
-        return tr("{plan}, at most {percent:g} % of the metric lost", plan=words, percent=100 * goal.max_drop)
+        return tr("{plan}, accuracy drop at most {percent:g} %", plan=words, percent=100 * goal.max_drop)
     if goal.min_sqnr_db is not None:
         return tr("{plan}, at least {db:g} dB", plan=words, db=goal.min_sqnr_db)
     return words
@@ -131,15 +142,15 @@ def _plan_words(document: Document) -> str:
 
 def _todo(step: str, document: Document) -> str:
     if step == "open" and needs_entry(document):
-        return tr("Choose what makes the model")
+        return why_not(document)
     plan = _done(document)["plan"]
     name = PurePath(document.file.path).name if document.file is not None else document.title
     if document.has_changed_since_trust:
-        trust = tr("{name} has changed since you trusted it: look at what would run, then allow it", name=name)
+        trust = tr("{name} has changed: look at what would run, then allow it", name=name)
     else:
-        trust = tr("{name} is a program: look at what would run, then allow it", name=name)
+        trust = tr("{name} is code: look at what would run, then allow it", name=name)
     return {
-        "open": tr("It could not be opened") if document.could_not_open else tr("Looking at the file"),
+        "open": why_not(document),
         "trust": trust,
         "inputs": tr("Optional: without examples, sizes are proposed from the first layer"),
         "trace": tr("Optional: see the graph first"),
@@ -150,7 +161,7 @@ def _todo(step: str, document: Document) -> str:
     }[step]
 
 
-def _blocker(step: str, missing: str, document: Document) -> str:
+def _blocker(step: str, document: Document) -> str:
     """Why a step is not possible now; empty if it is."""
     if step == "compare" and not document.runs:
         return tr("Run first")
@@ -158,9 +169,9 @@ def _blocker(step: str, missing: str, document: Document) -> str:
         return no_artifact(document)
     if step == "trust" and document.file is None:
         return _todo("open", document)
-    if step in ("trace", "run") and missing:
-        return tr("{step} comes first", step=_TITLES[missing])
-    if document.activity.is_working and step in ("trace", "run", "export"):
+    if step in ("trace", "run"):
+        return why_not(document)
+    if document.activity.is_working and step == "export":
         return tr("Wait until the engine is done, or cancel")
     return ""
 
@@ -180,5 +191,9 @@ def why_not(document: Document) -> str:
     """Why no job can start; empty if one can."""
     if document.needs_trust:
         return tr("Trust comes first")
+    if document.recipe.model.source and document.file is None and document.read_only is None:
+        return tr("It could not be opened") if document.could_not_open else tr("Looking at the file")
+    if needs_entry(document):
+        return tr("Choose what makes the model")
     problem = start_problem(document)
     return f"{told(problem.what)}. {told(problem.remedy)}" if problem is not None else ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QWidget
 
+from ace_studio.gui.shell.bars import beside_words
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import TraceRequest, WorkerLost
 from ace_studio.records.places import example_recipe
@@ -31,7 +33,7 @@ def test_trust_is_asked_for_in_the_line_of_steps_alone(desk):
     ]
     assert asking == ["Trust", POINTER]
     sentence = desk.window.step_line._sentence.text()
-    assert sentence == "model.py is a program: look at what would run, then allow it"
+    assert sentence == "model.py is code: look at what would run, then allow it"
     desk.bot.mouseClick(desk.window.step_line.buttons["trust"], Qt.MouseButton.LeftButton)
     desk.settle()
     assert desk.window.actions_.by_id["trace"].isEnabled()
@@ -99,6 +101,22 @@ def test_one_bar_says_what_a_and_b_are_and_swaps_and_clears_them(desk):
     assert plan.forms_page.isVisible()
     assert desk.window.workbench.panel("graph").colour_by.currentData() == "kind"
     assert desk.document.recipe.plan.default is Precision.FP16
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ("net.py, best openvino fp32, 2026-11-26 01:50", "net.py, best openvino int8-dynamic, 2026-11-26 01:54",
+         ("fp32, 01:50", "int8-dynamic, 01:54", "net.py, best openvino, 2026-11-26")),
+        ("net.py, best eager fp32, 2026-11-26 01:50", "old.py, best eager fp32, 2026-11-26 01:50",
+         ("net.py", "old.py", "best eager fp32, 2026-11-26 01:50")),
+        ("net.py, best eager", "net.py, best eager fp32", ("eager", "eager fp32", "net.py, best")),
+        ("net.py, plan, fp32", "models/net.py", ("net.py, plan, fp32", "models/net.py", "")),
+        ("net.py, plan, fp32", "net.py, plan, fp32", ("net.py, plan, fp32", "net.py, plan, fp32", "")),
+    ],
+)  # fmt: skip
+def test_the_bar_says_first_what_differs_between_a_and_b_and_once_what_they_share(first, second, words):
+    assert beside_words(first, second) == words
 
 
 def test_a_file_is_pinned_from_the_menu(desk, tmp_path, monkeypatch):

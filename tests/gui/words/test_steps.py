@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ace_studio.gui.words.steps import StepState, has_random_weights, steps_of, why_not
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import JobFinished
+from ace_studio.records.messages import FileReport, JobFinished
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.document import Activity, Document, EngineState, JobKind
@@ -106,11 +106,28 @@ def test_comparing_is_done_once_both_sides_are_pinned(opened, engine, tmp_path):
     assert states(opened)["compare"] is StepState.DONE
 
 
-OPENED = Document(recipe=Recipe(model=ModelChoice(source="model.py")))
+FILE = FileReport(path="model.py", kind="python", label="Python source", sha256="", size_bytes=1, trust="code")
+OPENED = Document(recipe=Recipe(model=ModelChoice(source="model.py", entry="make")), file=FILE)
 
 
 def test_an_open_model_that_is_trusted_can_start():
     assert why_not(OPENED) == ""
+
+
+def test_nothing_starts_before_it_is_known_what_makes_the_model():
+    weights = replace(FILE, kind="state-dict", trust="data")
+    unknown = replace(OPENED, recipe=Recipe(model=ModelChoice(source="net.pth")), file=weights)
+    assert why_not(unknown) == "Choose what makes the model"
+    assert {step.id for step in steps_of(unknown) if step.why == why_not(unknown)} == {"open", "trace", "run"}
+
+
+def test_after_a_run_that_compressed_nothing_the_plan_comes_next(opened, engine, tmp_path):
+    opened.plan.set_default_precision(Precision.FP32)
+    opened.apply(JobFinished(job=engine.job))
+    opened.jobs.run(tmp_path)
+    opened.apply(JobFinished(job=engine.job, result=result(target_run("onnxruntime", "a.onnx")), output=str(tmp_path)))
+    assert next_step(opened) == ["plan"]
+    assert states(opened)["export"] is StepState.OPEN
 
 
 def test_the_first_step_says_when_a_file_could_not_be_opened():

@@ -21,7 +21,7 @@ from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label,
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
 from ace_studio.gui.words.steps import WEIGHTS_ALONE, has_random_weights
 from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
-from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.named_source import COLLECTIONS, named_source
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -86,14 +86,16 @@ class ModelPanel(Panel):
             lambda on: session.choices.set_choice("evaluate", "evaluation", higher_is_better=on)
         )
         weights = row(self.weights, button(tr("Choose…"), self._browse_weights), self._clear_weights, stretch=0)
+        self._entry_field = _field(tr("Entry"), self.entry, self._entry_about)
+        self._weights_field = _field(tr("Weights file"), weights, self._random)
         self._tensors_title = label("", "heading")
         self._tensors = self._tensor_list()
         content = box(
             column(
                 card,
                 self.origin,
-                _field(tr("Entry"), self.entry, self._entry_about),
-                _field(tr("Weights file"), weights, self._random),
+                self._entry_field,
+                self._weights_field,
                 _field(tr("Examples to trace with"), self.tracing),
                 _field(tr("Calibration inputs"), self.calibration, Flow(self.samples, *self._data_buttons())),
                 _field(tr("Accuracy"), self.evaluate, self.higher),
@@ -147,7 +149,12 @@ class ModelPanel(Panel):
             fill_combo(combo, [(nothing, ""), *map(_option, likeliest_first)], chosen)
         about = next((entry for entry in entries if entry.name == recipe.model.entry), None)
         show_words(self._entry_about, f"{about.name}{about.signature}  {about.summary}".strip() if about else "")
-        self.weights.setText(recipe.model.weights or tr("none"))
+        kind = document.file.kind if document.file else ""
+        has_entry = bool(entries or recipe.model.entry) or kind in {"python", *WEIGHTS_ALONE}
+        self._entry_field.setVisible(has_entry)
+        self._weights_field.setVisible(has_entry or kind in COLLECTIONS or bool(recipe.model.weights))
+        own = tr("this file") if kind in WEIGHTS_ALONE else tr("the model's own")
+        self.weights.setText(recipe.model.weights or (tr("none") if kind in {"python", *COLLECTIONS} else own))
         self._clear_weights.setVisible(bool(recipe.model.weights))
         self._random.setVisible(has_random_weights(document))
         self.origin.update_from(document)
@@ -161,7 +168,7 @@ class ModelPanel(Panel):
         report = document.file
         path = Path(report.path) if report else Path(document.folder) / document.recipe.model.source
         self._name.setText(path.name)
-        self._where.setText(str(path.parent))
+        show_words(self._where, "" if named_source(path) else str(path.parent))
         size = f", {bytes_text(report.size_bytes)}" if report and report.size_bytes else ""
         self._kind.setText(f"{report.label}{size}" if report else _unknown_words(document))
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")

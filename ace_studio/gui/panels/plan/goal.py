@@ -28,7 +28,8 @@ class GoalForm(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setColumnStretch(0, 1)
         for at, bound in enumerate(BOUNDS):
-            check, number = QCheckBox(bound.text), DecimalBox(keyboardTracking=False, minimumWidth=112)
+            check = QCheckBox(bound.text[:1].upper() + bound.text[1:])
+            number = DecimalBox(keyboardTracking=False, minimumWidth=112)
             check.setToolTip(bound.tip)
             check.toggled.connect(lambda on, row=bound: self._toggle(row, on))
             number.setRange(bound.low, bound.high)

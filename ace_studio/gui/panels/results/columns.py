@@ -151,8 +151,6 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
         Column(title=tr("latency, {unit}", unit=unit.name), values=[time and time * unit.factor for time in p50],
                text=unit.number, is_number=True,
                tip="Median time of one call over the rounds, all runs in turn. Measured in this process"),
-        Column(title=f"p10 – p90, {unit.name}", values=spreads, is_number=True, order=_numbers(p90),
-               colour=lambda _: colours.text_dim, tip="Four of five rounds lie between these. Same rounds"),
         _ratio_column([(run.speedup, speedup_text(run)) for run in runs], colours, title=tr("speed-up (95 %)"),
                       tip=tr("Latency of the original over this one, measured in the same rounds, with the bootstrap "
                              "interval of the median ratio")),
@@ -169,6 +167,8 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                tip="Energy of the original's outputs over the energy of their error, in decibels. From your examples"),
         Column(title="size", values=[run.size_bytes for run in runs], text=bytes_text, is_number=True,
                tip="Bytes of the saved artifact; of the original, of its weights"),
+        Column(title=f"p10 – p90, {unit.name}", values=spreads, is_number=True, order=_numbers(p90),
+               colour=lambda _: colours.text_dim, tip="Four of five rounds lie between these. Same rounds"),
         *_where_known(tr("memory"), [run.peak_memory_bytes for run in runs], bytes_text,
                       tr("Peak growth of memory in a fresh process that loads and runs the artifact")),
         *_where_known(tr("call overhead"), [run.overhead_us for run in runs],

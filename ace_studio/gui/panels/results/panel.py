@@ -10,20 +10,22 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QHBoxLayout, QMenu
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QMenu
 
 from ace_studio.gui.ops.facts import selected_run
 from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, result_columns, result_rows
 from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.sizes import CLOSE, GAP, HAIR
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import Beside, box, column
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import button, label, offer_menu, set_role, tip_text
+from ace_studio.gui.widgets.small import ElidedLabel, button, label, offer_menu, set_role, show_words
 from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
+from ace_studio.gui.words.goal_bounds import bound_words
 from ace_studio.records.devices import Device, DeviceKind
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
@@ -36,23 +38,26 @@ from ace_studio.session.session import Session
 
 _CELL_PADDING = 14
 """Of a cell of the table, both sides, in pixels."""
-_WORDS_PX = 160
-"""Least width of the words below the table."""
+_WORDS_PX = 360
+"""Least width of the words beside the buttons; with less the buttons stand below them."""
+_LOW_PX = 260
+"""A panel lower than this has one line for the notes on a run, so that the table has room."""
 
 
 def _best_words(result: Result) -> str:
-    """``the best is openvino int8-static, 7.65×, over fp32 in the same runtime 2.10×``."""
+    """``the best is openvino int8-static: 7.65× against eager, 2.10× against fp32 in the same runtime``."""
     if result.chosen is None:
         return tr("no run could be chosen")
     run = result.runs[result.chosen]
-    words = [tr("the best is {target} {precision}", target=run.target, precision=run.built_words)]
+    best = tr("the best is {target} {precision}", target=run.target, precision=run.built_words)
     if run.speed_undecided:
-        return ", ".join([*words, tr("not decided whether it is faster: {why}", why=run.speed_undecided)])
-    if (speed := speedup_text(run).text) != NOTHING:
-        words.append(speed)
-    if run.float_speedup is not None:
-        words.append(tr("over fp32 in the same runtime {ratio}", ratio=float_speedup_text(run).text))
-    return ", ".join(words)
+        return f"{best}, {tr('not decided whether it is faster: {why}', why=run.speed_undecided)}"
+    ratios = []
+    if result.baseline is not None and (speed := speedup_text(run).text) != NOTHING:
+        ratios.append(tr("{ratio} against {baseline}", ratio=speed, baseline=result.baseline.name))
+    if run.float_speedup is not None and run.float_speedup != run.speedup:  # else fp32 there is the baseline
+        ratios.append(tr("{ratio} against fp32 in the same runtime", ratio=float_speedup_text(run).text))
+    return f"{best}: {', '.join(ratios)}" if ratios else best
 
 
 def _lost_words(runs: Sequence[TargetRun]) -> str:
@@ -75,6 +80,36 @@ def _is_uncompressed(result: Result) -> bool:
     """Whether there was no goal, and all measured runs have the original precision."""
     measured = [run for run in result.runs if run.status is RunStatus.OK]
     return result.goal_met is None and bool(measured) and all(run.precision == str(Precision.FP32) for run in measured)
+
+
+def _doubts(document: Document, result: Result) -> list[str]:
+    """Why the best run is no good news although it may meet the goal."""
+    found = []
+    run = None if result.chosen is None else result.runs[result.chosen]
+    if run is not None and any((high or 1.0) < 1.0 for high in (run.speedup_high, run.float_speedup_high)):
+        found.append(tr("slower than in float"))
+    if any(warning.code == "fake-calibration" for warning in job_warnings(document)):
+        found.append(tr("calibrated with made-up numbers"))
+    return found
+
+
+def _goal_words(document: Document, result: Result) -> str:
+    """Whether the goal is met, and by what: ``The goal (accuracy drop at most 1 %) is met: the best is …``."""
+    best = "; ".join((_best_words(result), *_doubts(document, result)))
+    if result.goal_met is None:
+        return tr("No goal was set; {best_words}", best_words=best)
+    bounds = bound_words((document.ran_with or document.recipe).goal)
+    goal = tr("The goal ({bounds})", bounds=bounds) if bounds else tr("The goal")
+    if result.goal_met:
+        return tr("{goal} is met: {best_words}", goal=goal, best_words=best)
+    return tr("{goal} is not met; {best_words}", goal=goal, best_words=best)
+
+
+def _goal_role(document: Document, result: Result) -> str:
+    """The role of `_goal_words`: good if the goal is met and nothing is in doubt."""
+    if result.goal_met is None:
+        return "dim"
+    return "good" if result.goal_met and not _doubts(document, result) else "warn"
 
 
 def _compared_words(found: PinnedPair) -> str:
@@ -125,21 +160,24 @@ class ResultsPanel(Panel):
         )
         self.setFocusProxy(self.table)
 
-    def _build_foot(self) -> QHBoxLayout:
-        """The line below the table: the verdict and the buttons."""
-        self._verdict = label("", wrap=True)
-        self._why = label("", "dim")
-        for each in (self._verdict, self._why):  # a long path must not take room from the panel beside this one
-            each.setMinimumWidth(_WORDS_PX)
+    def _build_foot(self) -> Beside:
+        """Below the table: the verdict, notes on the run, where it was exported to, and the buttons."""
+        self._verdict = label("")
+        self._why = ElidedLabel(role="dim")
+        self._saved = ElidedLabel(role="good", mode=Qt.TextElideMode.ElideMiddle)
         self.export_button = button(tr("Export artifact…"), self.export)
         self.plan_button = button(tr("Go to Plan"), lambda: self.panel_wanted.emit("plan"))
-        self.warnings_button = button(tr("Show warnings"), lambda: self.panel_wanted.emit("problems"))
+        self.warnings_button = button("", lambda: self.panel_wanted.emit("problems"), tip=tr("Show them in Problems"))
         self.more_button = button(tr("More"), lambda: None)
         self.more_button.setMenu(self.menu)
-        return row(
-            column(self._verdict, self._why, gap=HAIR), self.plan_button, self.warnings_button, self.more_button,
-            self.export_button, margin=(GAP, CLOSE, GAP, CLOSE), stretch=0,
-        )  # fmt: skip
+        buttons = Flow(self.plan_button, self.warnings_button, self.more_button, self.export_button)
+        words = column(self._verdict, self._why, self._saved, gap=HAIR)
+        return Beside(words, buttons, least=_WORDS_PX, margin=(GAP, CLOSE, GAP, CLOSE))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Leave room for the table in a low panel."""
+        super().resizeEvent(event)
+        self._why.setWordWrap(self.height() >= _LOW_PX)
 
     def _build_menu(self) -> QMenu:
         """What can be done with the table and its selected run; the context menu is the same."""
@@ -227,12 +265,13 @@ class ResultsPanel(Panel):
         self._show_words(document)
 
     def _bring_best_into_sight(self) -> None:
-        """Scroll to the best row, again while the table gets its place, until the user scrolls or selects."""
+        """Scroll to the selected row, else the best, again while the table gets its place, until the user scrolls."""
         if not self._seeks_best:
             return
-        best = next((at for at, each in enumerate(self.rows) if each.is_chosen), None)
-        if best is not None and self.session.document.selection.run is None:
-            self.table.scrollTo(self.model.index(self.model.view_row(best), 0))
+        chosen = self.session.document.selection.run
+        for at, each in enumerate(self.rows):
+            if each.is_chosen if chosen is None else each.index == chosen:
+                self.table.scrollTo(self.model.index(self.model.view_row(at), 0))
 
     def _scrolled(self) -> None:
         self._seeks_best = False
@@ -258,27 +297,21 @@ class ResultsPanel(Panel):
             role = "warn"
         elif _is_uncompressed(result):
             words, role = tr("Nothing was compressed: choose a precision or a goal first"), "warn"
-        elif result.goal_met is None:
-            words, role = tr("No goal was set; {best_words}", best_words=_best_words(result)), "dim"
-        elif result.goal_met:
-            words, role = tr("The goal is met: {best_words}", best_words=_best_words(result)), "good"
         else:
-            words, role = tr("Nothing met the goal; {best_words}", best_words=_best_words(result)), "warn"
+            words, role = _goal_words(document, result), _goal_role(document, result)
         warned = len(job_warnings(document))
         self.warnings_button.setVisible(warned > 0)
-        self._verdict.setText(f"{words}. {plural(warned, 'warning')}" if warned else words)
+        self.warnings_button.setText(plural(warned, "warning"))
+        self._verdict.setText(words)
         set_role(self._verdict, role)
         is_alone = document.comparison is None
         self.plan_button.setVisible(is_alone and result is not None and _is_uncompressed(result))
         error = run.error if run else None
         warnings = " ".join(f"{told(warning.what)}." for warning in run_warnings(document, run)) if run else ""
         lost = _lost_words(document.runs) if document.selection.run is None else ""
-        exported = self._exported[1] if self._exported[0] is run and run is not None else ""
+        show_words(self._saved, self._exported[1] if self._exported[0] is run and run is not None else "")
         parts = (sentence(told(part)) for part in (error.what, error.why, error.remedy)) if error else (warnings, lost)
-        self._why.setText(exported or " ".join(part for part in parts if part))
-        self._why.setToolTip(tip_text(self._why.text()))
-        set_role(self._why, "good" if exported else "dim")
-        self._why.setVisible(bool(self._why.text()))
+        show_words(self._why, " ".join(part for part in parts if part))
         for each in (self.export_button, self.export_action, self.code_action):
             each.setEnabled(bool(run and run.artifact and document.comparison is None))
         for pin in self.pin_actions:
@@ -310,17 +343,17 @@ class ResultsPanel(Panel):
         if run is None or not run.artifact:
             return
         index = document.runs.index(run)
-        suggestion = str(Path(document.saving_folder) / Path(run.artifact).name)
-        path, _ = QFileDialog.getSaveFileName(self, tr("Export the artifact"), suggestion)
+        suffix = Path(run.artifact).suffix
+        model = Path(document.recipe.model.source).stem.rpartition(":")[2]
+        name = f"{model}-{run.target}-{run.precision}{suffix}"
+        kinds = tr("Artifacts of this kind (*{suffix});;All files (*)", suffix=suffix) if suffix else ""
+        suggestion = str(Path(document.saving_folder) / name)
+        path, _ = QFileDialog.getSaveFileName(self, tr("Export the artifact"), suggestion, kinds)
         written = self.session.files.export_artifact(index, path) if path else ()
         if written:
             path = self.session.document.exported_to  # with the suffix that was left out
             files = f"{plural(len(written), 'file')}, " if len(written) > 1 else ""
-            needed = " ".join(
-                f"{told(one.what)}." for one in run_warnings(document, run) if one.code == "artifact-options"
-            )
-            said = tr("Exported to {path} ({files}checksums beside it)", path=path, files=files)
-            self._exported = run, f"{said}. {needed}" if needed else said
+            self._exported = run, tr("Exported to {path} ({files}checksums beside it)", path=path, files=files)
             self._exported_to = path
             self._show_words(self.session.document)
 

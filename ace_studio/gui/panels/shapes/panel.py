@@ -139,7 +139,7 @@ class ShapesPanel(Panel):
         for each in (
             self.add_row_button, self.remove_row_button, self.fill_button, self.remove_input_button, self.sizes_button,
         ):  # fmt: skip
-            each.setEnabled(has_rows)
+            each.setVisible(has_rows)
         for action, preset in zip(self.sizes_button.menu().actions(), PRESETS, strict=True):
             action.setEnabled(has_rows and fits(preset, inputs.rows[0]))
 
@@ -208,7 +208,7 @@ class ShapesPanel(Panel):
             action.toggled.connect(lambda is_on: self._set_tuple(group, is_tuple=is_on))
         for each in (self.fill_button, self.paste_button, self.add_row_button, self.remove_row_button,
                      self.remove_input_button):  # fmt: skip
-            menu.addAction(each.text(), each.click).setEnabled(each.isEnabled() and self._tools.isVisible())
+            menu.addAction(each.text(), each.click).setEnabled(each.isVisible())
         menu.addAction(tr("Copy"), self.table.copy)
         data = menu.addAction(tr("Take sizes from the data"))
         data.setCheckable(True)

@@ -10,13 +10,16 @@ from ace_studio.gui.style.language import told, tr
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 
-ONLY_ONE = tr("only ever 1: try another size")
+ONLY_ONE = tr("only ever 1")
 _CYCLE = {None: DimChoice.DYNAMIC, DimChoice.AUTO: DimChoice.DYNAMIC, DimChoice.DYNAMIC: DimChoice.STATIC}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """The text and look of a chip. ``mood`` is dynamic, static, held, unknown or asked (nothing traced yet)."""
+    """The text and look of a chip.
+
+    ``mood`` is dynamic, static, held, plain, asked (nothing traced yet) or unknown, in the colour of warnings.
+    """
 
     text: str
     mood: str
@@ -66,7 +69,7 @@ def _verdict(found: DimFinding) -> tuple[str, str]:
     if found.verdict is DimVerdict.STATIC:
         return tr("static {size}", size=found.size), "static"
     if found.verdict is DimVerdict.UNKNOWN:
-        return ONLY_ONE, "unknown"
+        return ONLY_ONE, "plain"  # no warning: a layer may fix it, such as that of a grey picture
     if found.equal_to:
         return tr("equal to {equal_to}", equal_to=found.equal_to), "dynamic"
     low = "0" if found.min is None else str(found.min)
@@ -95,7 +98,7 @@ def _expected(column: ShapeColumn, rows: Sequence[Row], choice: DimChoice) -> Ch
     if len(sizes) > 1:
         return Chip(text=tr("will be dynamic"), mood="asked", tip=tr("The examples differ here"), is_free=True)
     if sizes == {1}:
-        return Chip(text=ONLY_ONE, mood="unknown", tip=tr("Another size in another row decides"))
+        return Chip(text=ONLY_ONE, mood="asked", tip=tr("Another size in another row decides"))
     return Chip(
         text=tr("will be static"), mood="asked", tip=tr("All examples agree here; ask for dynamic if it may vary")
     )

@@ -33,10 +33,10 @@ def test_methods_stand_side_by_side_and_what_differs_is_named(desk):
     assert columns[:3] == [
         ("method", ["export", "partial"]),
         ("difference", ["differs: taken, outcome, reason, ops", "differs: only in B"]),
-        ("A: outcome", ["taken: captured, equal to eager", "–"]),
+        ("A: outcome", ["taken: captured, equal to the original", "–"]),
     ]
     assert columns[3:] == [
-        ("B: outcome", ["could not capture it: a branch depends on a value", "taken: captured, equal to eager"]),
+        ("B: outcome", ["could not capture it: a branch depends on a value", "taken: captured, equal to the original"]),
         ("A: took", ["1.5 s", "–"]),
         ("B: took", ["0.5 s", "4.0 s"]),
         ("A: ops", ["12", "–"]),

@@ -24,7 +24,7 @@ def test_every_rung_is_shown_with_its_outcome_in_words_and_its_problem_below_it(
     ]  # fmt: skip
     assert item(capture_panel, "export-strict").text(OUTCOME) == "took too long"
     taken = item(capture_panel, "dynamo")
-    assert taken.text(OUTCOME) == "captured, equal to eager – taken"
+    assert taken.text(OUTCOME) == "captured, equal to the original – taken"
     assert taken.font(NAME).bold()
     assert (taken.text(2), taken.text(3)) == ("2.0 s", "9")
     assert item(capture_panel, "fx").text(OUTCOME) == "not tried: dynamo gave it"

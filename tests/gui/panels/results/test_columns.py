@@ -24,7 +24,7 @@ def test_the_gain_over_fp32_in_the_same_runtime_stands_beside_the_speed_up(desk)
     (found,) = [each for each in panel.model.columns if each.title == "vs fp32 (95 %)"]
     assert found.values == ["–", "not measured", "1.30×  1.20 – 1.40"]
     assert [found.colour(at) for at in range(3)] == [panel.colours.text_dim] * 2 + [panel.colours.good]
-    assert "over fp32 in the same runtime 1.30×" in panel._verdict.text()
+    assert "1.30× against fp32 in the same runtime" in panel._verdict.text()
 
 
 def test_a_disturbed_measurement_is_not_decided_in_its_row_and_in_the_verdict(desk):

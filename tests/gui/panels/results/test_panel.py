@@ -51,10 +51,10 @@ def test_an_export_says_where_it_went_until_another_run_is_selected(desk, tmp_pa
     desk.bot.mouseClick(results.export_button, LEFT)
     desk.settle()
     assert target.read_bytes() == b"weights"
-    assert results._why.text() == f"Exported to {target} (checksums beside it)"
+    assert results._saved.text() == f"Exported to {target} (checksums beside it)"
     desk.session.view.select_run(next(at for at in range(len(runs)) if at != index))
     desk.settle()
-    assert "Exported" not in results._why.text()
+    assert not results._saved.isVisible()
 
 
 def test_words_that_cannot_be_broken_leave_the_panel_beside_as_wide_as_it_was(desk):
@@ -65,7 +65,7 @@ def test_words_that_cannot_be_broken_leave_the_panel_beside_as_wide_as_it_was(de
     results._exported = desk.document.runs[1], f"Exported to /{'x' * 200}.onnx"
     results._show_words(desk.document)
     desk.settle()
-    assert results._why.isVisible() and results._why.toolTip() == results._exported[1]
+    assert results._saved.isVisible() and results._saved.toolTip() == results._exported[1]
     assert desk.panel("plan").width() == before
 
 
@@ -108,7 +108,8 @@ def test_the_verdict_names_the_best_run_and_its_row_is_in_sight(desk):
     desk.settle()
     results = desk.window.workbench.panel("results")
     assert desk.document.selection.run is None
-    assert results._verdict.text() == "The goal is met: the best is target-24 int8-static, 1.67×"
+    best = "the best is target-24 int8-static: 1.67× against eager fp32"
+    assert results._verdict.text() == f"The goal (accuracy drop at most 1 %) is met: {best}"
 
     def is_best_in_sight():
         place = results.table.visualRect(results.model.index(results.model.view_row(25), 0))
@@ -186,7 +187,7 @@ def warned(desk):
 
 def test_every_warning_is_counted_in_the_verdict_and_named_on_the_row_it_is_about(desk, charts):
     results = warned(desk)
-    assert results._verdict.text().endswith(". 2 warnings")
+    assert results.warnings_button.text() == "2 warnings"
     status = next(each for each in results.model.columns if each.title == "status")
     openvino = next(at for at, each in enumerate(results.rows) if each.run.target == "openvino")
     assert status.values[openvino] == "ok, 1 warning"
@@ -194,6 +195,38 @@ def test_every_warning_is_counted_in_the_verdict_and_named_on_the_row_it_is_abou
     desk.bot.mouseClick(results.warnings_button, LEFT)
     desk.settle()
     assert desk.window.workbench.panel("problems").isVisible()
+
+
+def test_a_goal_that_is_met_by_a_doubtful_run_is_no_good_news(desk):
+    run = run_of(TABLE)
+    slower = replace(run, float_speedup=0.85, float_speedup_low=0.8, float_speedup_high=0.9)
+    made_up = Warning(code="fake-calibration", what="Ranges were found on made-up numbers", where="[calibration]")
+    desk.traced()
+    for runs, warnings, role, words in (
+        ((run,), (CONTENTION,), "good", "against eager fp32"),
+        ((slower,), (), "warn", "0.85× against fp32 in the same runtime; slower than in float"),
+        ((run,), (made_up,), "warn", "; calibrated with made-up numbers"),
+    ):
+        show_result(desk, TABLE, result_of(TABLE, runs, warnings=warnings))
+        verdict = desk.panel("results")._verdict
+        assert verdict.property("role") == role and verdict.text().endswith(words)
+
+
+def test_in_a_small_window_the_words_stand_above_the_buttons_and_the_best_row_in_sight(desk):
+    desk.ran()
+    desk.window.resize(960, 540)
+    show_result(desk, TABLE, result_of(TABLE, warnings=(HINT, CONTENTION)))
+    results = desk.panel("results")
+    desk.settle()
+    results._exported = results.session.document.runs[0], f"Exported to /{'x' * 200}.onnx"
+    desk.session.view.select_run(0)
+    desk.settle()
+    assert results._verdict.height() >= results._verdict.heightForWidth(results._verdict.width())
+    assert min(results._why.height(), results._saved.height()) >= results._why.fontMetrics().height()
+    assert results._saved.geometry().bottom() < results.export_button.geometry().top()
+    best = next(at for at, each in enumerate(results.rows) if each.is_chosen)
+    place = results.table.visualRect(results.model.index(results.model.view_row(best), 0))
+    assert results.table.viewport().rect().contains(place)
 
 
 def test_an_export_names_the_options_that_the_artifact_needs_and_the_code_sets_them(

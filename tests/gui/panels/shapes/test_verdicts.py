@@ -23,7 +23,7 @@ def finding(verdict, **more):
         (finding(DimVerdict.DYNAMIC, symbol="s0", min=2, max=512), "dynamic s0 in [2, 512]"),
         (finding(DimVerdict.DYNAMIC, symbol="s0", min=2), "dynamic s0 ≥ 2"),
         (finding(DimVerdict.DYNAMIC, symbol="s0", equal_to="ids.1"), "equal to ids.1"),
-        (finding(DimVerdict.UNKNOWN), "only ever 1: try another size"),
+        (finding(DimVerdict.UNKNOWN), "only ever 1"),
     ],
 )
 def test_a_verdict_is_said_in_a_few_words(found, text):
@@ -34,8 +34,13 @@ def test_before_a_trace_the_chip_says_what_the_examples_let_expect():
     rows = [{"x": TensorSpec(shape=(size,))} for size in (2, 5)]
     assert chip_of(SIZE_0, rows, [], dims={}).text == "will be dynamic"
     assert chip_of(SIZE_0, rows[:1], [], dims={}).text == "will be static"
-    assert "another size" in chip_of(SIZE_0, [ROW], [], dims={}).text
+    assert "Another size" in chip_of(SIZE_0, [ROW], [], dims={}).tip
     assert chip_of(SIZE_0, rows, [], dims={"x.0": DimChoice.STATIC}).text == "static (asked)"
+
+
+def test_a_size_that_is_only_ever_1_is_no_warning_since_a_layer_may_fix_it():
+    assert chip_of(SIZE_0, [ROW], finding(DimVerdict.UNKNOWN), dims={}).mood == "plain"
+    assert chip_of(SIZE_0, [ROW], [], dims={}).mood == "asked"
 
 
 def test_choices_cycle_back_to_auto():
