@@ -156,7 +156,8 @@ class Bars(QWidget):
         self.pins.say(tr("A and B") if is_shown else tr("Pinned"), "    ".join(words))
 
     def _update_problem(self, document: Document) -> None:
-        shown = [problem for problem in document.problems if is_told(problem)]
+        on_graph = document.failure.problems if document.failure is not None else ()  # a card at the place says it
+        shown = [problem for problem in document.problems if is_told(problem) and problem not in on_graph]
         newest = self._shown_problem = shown[-1] if shown else None
         is_open, missing = bool(document.recipe.model.source), document.activity.missing_engine
         if newest is None or newest is self._dismissed or (newest == missing and not is_open):  # the start page says it

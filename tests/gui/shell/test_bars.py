@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QWidget
 
 from ace_studio.gui.shell.bars import beside_words
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import TraceRequest, WorkerLost
+from ace_studio.records.messages import JobFailed, TraceRequest, WorkerLost
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
 from tests.gui.comparing import press, two_plans
@@ -42,7 +42,7 @@ def test_trust_is_asked_for_in_the_line_of_steps_alone(desk):
 def test_a_lost_engine_is_a_bar_and_not_a_dialog_and_the_next_run_works(desk):
     desk.traced()
     desk.engine.by_itself = False
-    desk.do("run")
+    desk.window.commands.scan_sensitivity()
     problem = Problem(code=ErrorCode.CRASH, what="The engine process was killed (signal 9)", remedy="Run again")
     desk.session.apply(WorkerLost(job=desk.engine.requests[-1].job, problem=problem, exit_code=-9))
     desk.settle()
@@ -51,6 +51,25 @@ def test_a_lost_engine_is_a_bar_and_not_a_dialog_and_the_next_run_works(desk):
     desk.engine.by_itself = True
     desk.do("run")
     assert desk.document.result is not None
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda job, problem: JobFailed(job=job, problems=(problem,)),
+        lambda job, problem: WorkerLost(job=job, problem=problem, exit_code=-9),
+    ],
+)
+def test_what_the_card_on_the_graph_tells_is_not_told_in_a_bar_too(desk, end):
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("run")
+    problem = Problem(code=ErrorCode.NOT_CAPTURED, what="forward() chooses a branch by a tensor's value")
+    desk.session.apply(end(desk.engine.requests[-1].job, problem))
+    desk.settle()
+    assert desk.window.workbench.panel("graph").card.isVisible()
+    assert not desk.window.bars.problem.isVisible()
+    assert problem in desk.document.problems
 
 
 def test_opening_something_else_offers_the_unsaved_choices_again(desk, tmp_path):

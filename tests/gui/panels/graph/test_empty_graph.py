@@ -85,17 +85,16 @@ def test_a_failure_about_the_examples_has_a_way_to_them_and_is_forgotten_by_the_
     fresh.do("trace")
     fresh.session.apply(JobFailed(job=fresh.engine.requests[-1].job, problems=(NOTHING_TO_RUN_WITH,)))
     fresh.settle()
-    bar = fresh.window.bars.problem
-    assert bar._sentence.text() == "No examples. Add rows."
+    assert not fresh.window.bars.problem.isVisible()  # the card says it
     assert fresh.panel("run")._phase.text() == "Failed: There is nothing to run the model with"
     card = fresh.window.workbench.panel("graph").lone_card
+    assert card.isVisible() and card._remedy.text() == "→ Add rows."
     assert not card.open_button.isVisible()
     fresh.bot.mouseClick(card.inputs_button, LEFT)
     fresh.settle()
     assert fresh.window.workbench.panel("shapes").isVisible()
     fresh.do("trace")
     assert fresh.document.problems == ()
-    assert not bar.isVisible()
 
 
 def test_trust_is_withdrawn_from_the_menu_and_the_window_asks_again(fresh):
