@@ -96,12 +96,13 @@ class FrontierCard(QFrame):
         self.list_button.setVisible(others > 0)
         self.setAccessibleName(f"{entry.heading}. {entry.title}")
         self.setAccessibleDescription(entry.as_text())
+        self.setToolTip(entry.as_text())
         self._restyle()
         self.show()
 
     def adjustSize(self) -> None:  # noqa: N802 - Qt's name
-        """Take the size of the content. Where it is higher than the maximum, code, reason and place are left out."""
-        parts = (self._code, self._why, self._where)
+        """Take the size of the content. Where it is higher than the maximum, all but the first sentence is left out."""
+        parts = (self._code, self._why, self._where, self._remedy)
         for part in parts:
             part.setVisible(bool(part.text()))
         layout = self.layout()

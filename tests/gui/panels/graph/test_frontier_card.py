@@ -9,6 +9,7 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import OpKind
 from ace_studio.records.messages import FixRequest, JobFailed, ModelCaptured
 from tests.gui.breaking import LEFT, PROBLEM, words_in
+from tests.gui.cut_off import cut_texts
 from tests.gui.graph_tables import partial_capture
 
 
@@ -41,6 +42,25 @@ def test_the_buttons_of_the_card_open_the_line_and_try_a_fix(broken):
     broken.settle()
     assert isinstance(broken.engine.requests[-1], FixRequest)
     assert broken.window.workbench.panel("breaks").isVisible()
+
+
+def test_in_a_low_window_the_card_leaves_sentences_out_and_cuts_none(desk):
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("run")
+    problem = replace(
+        PROBLEM, what="forward() of DigitsNet chooses a branch by a tensor's value", remedy="use where " * 9
+    )
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(problem,)))
+    desk.window.resize(1000, 640)
+    desk.settle()
+    card = desk.window.workbench.panel("graph").card
+    assert not cut_texts(card)
+    assert card._what.isVisible() and card.copy_button.isVisible() and not card._remedy.isVisible()
+    assert "use where" in card.toolTip()
+    desk.window.resize(1400, 1000)
+    desk.settle()
+    assert card._remedy.isVisible()
 
 
 def test_without_any_graph_the_reason_stands_where_the_graph_would(desk):
