@@ -1,7 +1,7 @@
 """``auto`` with a goal on models kept aside, beside NNCF and ONNX Runtime by their books.
 
     python -m tests.benchmarks.bench_kept_aside --out FOLDER --work FOLDER [--only NAME ...] [--rounds 30]
-        [--processes 5] [--max-drop 0.01] [--limit 600]
+        [--processes 5] [--max-drop 0.01] [--limit 1500]
 
 The models (`kept.rows`) are named in no other file but timm's list in the loader. Each is trained here, once, into
 --work, on real data that installed packages bring along, and has a metric on labels that it has not seen. Every tool
@@ -258,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--max-drop", type=float, default=0.01)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for one row")
+    parser.add_argument("--limit", type=float, default=1500.0, help="seconds for one row")
     parser.add_argument("--row", choices=list(KEPT), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     options.out, options.work = options.out.absolute(), options.work.absolute()

@@ -212,7 +212,7 @@ def _of_sources(family: str, steps: int) -> KeptModel:
 
 
 KEPT: dict[str, KeptModel] = {
-    "mobileone_s0": _of_digits(lambda: _timm("mobileone_s0"), 32, 120),
+    "mobileone_s0": _of_digits(lambda: _timm("mobileone_s0"), 32, 300),
     "starnet_s1": _of_digits(lambda: _timm("starnet_s1"), 32, 150),
     "visformer": _of_digits(_visformer, 32, 250),
     "convit": _of_digits(_convit, 32, 250, rate=1e-3, is_transformer=True),
