@@ -193,19 +193,26 @@ class HistoryPanel(Panel):
             else tr("The run wrote no folder")
         )
         has_report = folder is not None and (folder / REPORT_NAME).is_file()
-        choices: tuple[tuple[QPushButton | QAction, bool, str], ...] = (
-            (self.look_button, one is not None, nothing),
-            (self.compare_button, len(chosen) == 2, tr("Select two runs (Ctrl+click)")),
-            *((each, one is not None, nothing) for each in self.pin_actions),
-            (self.time_action, one is not None, nothing),
-            (self.report_action, has_report, gone if one else nothing),
-            (self.folder_action, folder is not None and folder.is_dir(), gone if one else nothing),
-            (self.recipe_action, one is not None, nothing),
-            (self.remove_action, bool(chosen), nothing),
-        )
-        for each, is_on, why in choices:
+        pin_tips = (tr("Compare with this run as the reference"), tr("Compare this run with A"))
+        choices: tuple[tuple[QPushButton | QAction, bool, str, str], ...] = (
+            (self.look_button, one is not None, nothing,
+             tr("Show the run in all panels, read-only, until you go back")),
+            (self.compare_button, len(chosen) == 2, tr("Select two runs (Ctrl+click)"),
+             tr("Show the difference of the two runs in all panels, the older one as A, the reference")),
+            *((each, one is not None, nothing, tip) for each, tip in zip(self.pin_actions, pin_tips, strict=True)),
+            (self.time_action, one is not None, nothing, tr("Draw the runs of this model as a line")),
+            (self.report_action, has_report, gone if one else nothing,
+             tr("Open the report of the run in your browser")),
+            (self.folder_action, folder is not None and folder.is_dir(), gone if one else nothing,
+             tr("Open the folder of its artifacts")),
+            (self.recipe_action, one is not None, nothing,
+             tr("Open the choices of the run as new ones; unsaved choices can be restored")),
+            (self.remove_action, bool(chosen), nothing,
+             tr("Remove the run from the list; its folder stays on the disk, and the removal can be undone")),
+        )  # fmt: skip
+        for each, is_on, why_not, tip in choices:
             each.setEnabled(is_on)
-            each.setToolTip(_TIPS[each.text()] if is_on else why)
+            each.setToolTip(tip if is_on else why_not)
         self.undo_action.setVisible(self.session.history.can_put_back)
         if one is not None and self._words.isHidden():  # which takes room from the rows
             QTimer.singleShot(0, self.table, lambda: self.table.scrollTo(self.table.currentIndex()))
@@ -236,16 +243,3 @@ class HistoryPanel(Panel):
         chosen = self._chosen()
         if chosen:
             self.session.history.remove_past_runs([run.id for run in chosen])
-
-
-_TIPS = {
-    "Open": tr("Show the run in all panels, read-only, until you go back"),
-    "Compare": tr("Show the difference of the two runs in all panels, the older one as A, the reference"),
-    tr("Pin as A"): tr("Compare with this run as the reference"),
-    tr("Pin as B"): tr("Compare this run with A"),
-    tr("Over time"): tr("Draw the runs of this model as a line"),
-    tr("Open report"): tr("Open the report of the run in your browser"),
-    tr("Open folder"): tr("Open the folder of its artifacts"),
-    tr("Open choices"): tr("Open the choices of the run as new ones; unsaved choices can be restored"),
-    "Remove": tr("Remove the run from the list; its folder stays on the disk, and the removal can be undone"),
-}

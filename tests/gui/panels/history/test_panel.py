@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 from PySide6.QtCore import Qt
@@ -64,6 +67,13 @@ def test_name_tags_and_note_are_there_while_one_run_is_selected(past):
     assert panel.note.isVisible()
     click(past, panel, 1, Qt.KeyboardModifier.ControlModifier)
     assert not panel.note.isVisible()
+
+
+def test_a_run_is_selected_in_german():
+    chosen = f"{__file__}::test_name_tags_and_note_are_there_while_one_run_is_selected"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.gui.in_german"]
+    done = subprocess.run([*command, chosen], check=False, capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 0, done.stdout
 
 
 def test_in_a_small_panel_the_controls_have_one_line_and_the_list_the_rest(past):
