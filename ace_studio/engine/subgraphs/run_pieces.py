@@ -574,7 +574,12 @@ def _open_openvino(path: Path, threads: int) -> Flat:
     import openvino  # noqa: PLC0415 - only if it is what the subgraphs were built for
 
     settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-    request = openvino.Core().compile_model(str(path), "CPU", settings).create_infer_request()
+    core = openvino.Core()
+    model = core.read_model(str(path))
+    for key in ("INFERENCE_PRECISION_HINT", "DYNAMIC_QUANTIZATION_GROUP_SIZE"):
+        if model.has_rt_info(["ace_studio", key]):  # how it was measured; OpenVINO itself does not read it
+            settings[key] = str(model.get_rt_info(["ace_studio", key]).astype(str))
+    request = core.compile_model(model, "CPU", settings).create_infer_request()
 
     def run(*tensors: Tensor) -> list[Tensor]:
         found = request.infer([tensor.contiguous().numpy() for tensor in tensors])

@@ -22,6 +22,7 @@ from torch import nn
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import PAIRS, READS
+from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.openvino import target as openvino
 from ace_studio.engine.targets.openvino.library import import_openvino
@@ -197,6 +198,29 @@ def test_larger_groups_of_activations_are_offered_for_what_rounds_them_and_kept_
     assert opened.get_rt_info(["ace_studio", "DYNAMIC_QUANTIZATION_GROUP_SIZE"]).astype(str) == "128"
     example = captured.examples[0]
     assert sqnr_db(example.call(captured.module), example.call(lowered)) > 30.0
+
+
+def test_a_subgraph_is_opened_with_the_options_that_it_was_measured_with(tmp_path, monkeypatch):
+    core, given = import_openvino().Core(), {}
+
+    class Core:
+        read_model = core.read_model
+
+        def compile_model(self, model, device, options):
+            given.update(options)
+            return core.compile_model(model, device, {**options, "INFERENCE_PRECISION_HINT": "f32"})
+
+    captured = captured_easy("mlp")
+    job = replace(job_for(TARGET, captured, Precision.INT8_DYNAMIC), options={"activation_group": "128"})
+    lowered = TARGET.lower(job)
+    lowered._model.set_rt_info("bf16", ["ace_studio", "INFERENCE_PRECISION_HINT"])  # not every processor computes it
+    path = lowered.save(tmp_path)
+    monkeypatch.setattr("openvino.Core", Core)
+    run = run_pieces.OPENERS["openvino"](path, 1)
+    assert given["DYNAMIC_QUANTIZATION_GROUP_SIZE"] == "128"
+    assert given["INFERENCE_PRECISION_HINT"] == "bf16"
+    example = captured.examples[0]
+    assert sqnr_db(example.call(captured.module), run(*example.tensors())) > 30.0
 
 
 def test_calibration_reports_its_way_and_can_be_cancelled():
