@@ -30,6 +30,8 @@ class LabelledCall:
 
     example: Example
     labels: Tensor | None
+    samples: int | None = None
+    """Samples that count, the first ones of the batch; None: all."""
 
 
 @dataclass
@@ -51,7 +53,7 @@ class LabelledMetric:
         for call in self.calls():
             output = self._judged_output(call.example.copied().call(predict)).detach().cpu()
             label = call.labels if call.labels is not None else self._next_tokens(call.example)
-            output, label = _by_sample(output, label)
+            output, label = _by_sample(output, label[: call.samples] if call.samples else label)
             if self.metric.parts is not None:
                 output = self._explained(self.metric.parts, output, label)
             outputs.append(output)
@@ -170,7 +172,7 @@ def _calls_of_arrays(inputs: Mapping[str, Tensor], labels: Tensor | None, batch:
         taken = {name: values[rows] for name, values in inputs.items()}
         example = Example(args=tuple(taken.values())) if is_single else Example(kwargs=taken)
         expected = labels[start : start + batch] if labels is not None else None
-        yield LabelledCall(example, expected)
+        yield LabelledCall(example, expected, samples=min(batch, count - start))
 
 
 def _pairs(read: Callable[[], Iterable[object]], metric: Metric) -> Iterator[LabelledCall]:

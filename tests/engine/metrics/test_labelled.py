@@ -61,6 +61,17 @@ def test_the_arrays_of_a_file_are_run_in_equal_batches_and_counted_once():
     assert score.value == pytest.approx(0.8)
 
 
+def test_texts_of_a_file_are_counted_once_for_perplexity():
+    def sure_of_zero(tokens):
+        return torch.tensor([2.0, 0.0]).expand(*tokens.shape, 2)
+
+    arrays = {"x": torch.tensor([[0, 0, 0], [0, 0, 0], [0, 1, 1]])}
+    equal = metric_of_arrays("perplexity", arrays, batch=3)(sure_of_zero)
+    padded = metric_of_arrays("perplexity", arrays, batch=2)(sure_of_zero)
+    assert padded.samples == equal.samples == 3
+    assert padded.value == pytest.approx(equal.value)
+
+
 def test_inputs_of_a_file_go_to_the_arguments_of_their_names():
     def named(*, ids, mask):
         return predict(ids * mask)
