@@ -113,7 +113,7 @@ def gptq_rows(rows: Tensor, products: Tensor, *, bits: int, group_size: int) -> 
     for start in range(0, width, size):
         stop = min(start + size, width)
         grid, pinned = _group_grid(rows[:, start:stop], is_short=stop - start < size, bits=bits)
-        errors = torch.zeros(rows.shape[0], stop - start, dtype=torch.float64)
+        errors = torch.zeros_like(present[:, start:stop])
         for column in range(start, stop):
             wanted = present[:, column].float()
             original = rows[:, column]

@@ -223,7 +223,7 @@ class _Rounding:
             is_end = rows.abs() == self._high
         self._inner = ~is_end
         self._shift = torch.zeros_like(rows, requires_grad=True)
-        self._cover = torch.ones(2, len(rows), 1, requires_grad=True)
+        self._cover = torch.ones(2, len(rows), 1, device=rows.device, requires_grad=True)
         self._adam = torch.optim.Adam([{"params": [self._shift]}, {"params": [self._cover]}])
 
     def rows(self) -> Tensor:

@@ -10,6 +10,7 @@ from ace_studio.engine.improve.job import ImproveJob
 from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize import affine
 from ace_studio.engine.quantize.fake_quantize import round_weight
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.records.recipes.plan import Plan, Precision, Scheme
@@ -49,3 +50,9 @@ def test_weights_of_gptq_lie_on_the_grid_that_a_target_finds_for_them(bits, prec
     plain = round_weight(rows, axes, precision=precision, scheme=scheme)
     error = [float((inputs @ (one - rows).t()).square().sum()) for one in (rounded, plain)]
     assert error[0] < 0.8 * error[1]
+
+
+def test_gptq_stays_on_the_device_of_the_rows(monkeypatch):
+    monkeypatch.setattr(affine, "_check_range", lambda low, high: None)  # looks at values, and meta tensors have none
+    rows, products = torch.empty(4, 8, device="meta"), torch.empty(8, 8, device="meta", dtype=torch.float64)
+    assert gptq_rows(rows, products, bits=4, group_size=4).device.type == "meta"

@@ -11,12 +11,13 @@ from torch import nn
 from ace_studio.engine.improve.job import ImproveJob
 from ace_studio.engine.improve.learned_rounding import learn_rounding
 from ace_studio.engine.improve.weights import NoChange, with_changed_weights
+from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Cancelled, Reporter
-from ace_studio.engine.quantize import fake_quantize
+from ace_studio.engine.quantize import affine, fake_quantize
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import float_graph
-from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity
+from ace_studio.records.recipes.plan import Plan, Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import ImproveMethod
 from tests.engine.improve.models import captured_of, examples_of, improved_by, seeded
 
@@ -194,3 +195,10 @@ def test_a_weight_of_zeros_and_a_single_vector_are_no_problem():
     captured = captured_of(lambda: module, 8)
     change = learned_by(captured, WEIGHT4, examples_of(2, 8))
     assert isinstance(change, NoChange) or all(bool(value.isfinite().all()) for value in change.tensors.values())
+
+
+def test_what_is_learned_is_on_the_device_of_the_weight(monkeypatch):
+    monkeypatch.setattr(affine, "_check_range", lambda low, high: None)  # looks at values, and meta tensors have none
+    axes, weight = WeightAxes(output=0, is_blocked=True), torch.empty(4, 8, device="meta")
+    groups = fake_quantize.weight_groups(weight, axes, precision=Precision.INT4_WEIGHT, scheme=Scheme(group_size=4))
+    assert LEARNING._Rounding(groups).on_own_grids().device.type == "meta"
