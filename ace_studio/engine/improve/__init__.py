@@ -26,12 +26,15 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB, split_examples
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import READS, Int8Style
+from ace_studio.records.errors import message_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import ImproveMethod
 from ace_studio.records.results import Improvement
 
 MOST_EXAMPLES = 32
 """At most so many calibration examples are used."""
+SIMULATION_ERRORS = (RuntimeError, ValueError, KeyError, TypeError, IndexError)
+"""What the user's graph may raise while it is simulated."""
 
 METHODS: dict[ImproveMethod, Callable[[ImproveJob, list[WeightChange]], WeightChange | NoChange]] = {
     ImproveMethod.EQUALIZE: equalize,
@@ -126,10 +129,15 @@ def _try(
     """The outcome of one method, and its change if that is kept."""
     started = time.monotonic()
     precision = str(job.plan.plan.default)
-    change = METHODS[method](job, changes)
-    if isinstance(change, NoChange):
-        return _not_applied(method, precision, change.reason, before=round(before, 3)), None
-    after = job.simulator([*changes, change]).sqnr_db(job.plan, held, references)
+    try:
+        change = METHODS[method](job, changes)
+        if isinstance(change, NoChange):
+            return _not_applied(method, precision, change.reason, before=round(before, 3)), None
+        after = job.simulator([*changes, change]).sqnr_db(job.plan, held, references)
+    except SIMULATION_ERRORS as error:
+        reason = f"the method failed: {message_of(error, limit=200) or type(error).__name__}"
+        job.reporter.warn("not-improved", f"{method} was left out: {reason}", where="[improve] methods")
+        return _not_applied(method, precision, reason, before=round(before, 3)), None
     kept = after >= before + SMALLEST_GAIN_DB
     words = "closer to the original" if kept else "no closer to the original"
     report = Improvement(

@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from ace_studio.engine.improve import METHODS
+from ace_studio.engine.improve import METHODS, improve
+from ace_studio.engine.plan import bind_plan
+from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from tests.engine.improve.models import Block, captured_of, examples_of, improved_by
@@ -42,3 +45,21 @@ def test_methods_are_judged_by_the_finite_scores_of_a_masked_model():
     smooth, _ = improved.reports
     assert smooth.kept, smooth
     assert smooth.after_db > smooth.before_db + 3.0
+
+
+def test_a_method_that_fails_is_named_and_the_others_are_tried(monkeypatch):
+    def fails(job, changes):
+        raise RuntimeError("no kernel for this")
+
+    monkeypatch.setitem(METHODS, ImproveMethod.EQUALIZE, fails)
+    captured, reporter = captured_of(Block, 32), Reporter()
+    plan = bind_plan(Plan(default=Precision.INT8_STATIC), captured.table, op_problem=lambda op, precision: "")
+    methods = (ImproveMethod.EQUALIZE, ImproveMethod.SMOOTHQUANT)
+    improved = improve(captured, plan, methods, examples_of(4, 32), ranges=RangeChoice(), reporter=reporter)
+    failed, smooth = improved.reports
+    assert "no kernel for this" in failed.reason
+    assert failed.after_db is None
+    assert smooth.kept
+    (warning,) = reporter.warnings
+    assert warning.code == "not-improved"
+    assert "equalize" in warning.what

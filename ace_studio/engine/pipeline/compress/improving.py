@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from ace_studio.engine.flow import BoundPlan, Captured, CapturedModel, Example
-from ace_studio.engine.improve import Improved, improve, with_changed_weights
+from ace_studio.engine.improve import SIMULATION_ERRORS, Improved, improve, with_changed_weights
 from ace_studio.engine.improve.job import HIGH
 from ace_studio.engine.pipeline.sensitivity import targets_of
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets.shared.int8_styles import most_rounding
+from ace_studio.records.errors import message_of
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod, Recipe
 from ace_studio.records.results import Improvement
@@ -95,8 +96,8 @@ class Improvements:
         if not reason and captured is not None:
             try:
                 return self._improve(captured, plan, methods)
-            except (RuntimeError, ValueError, KeyError, TypeError, IndexError) as error:
-                reason = f"the graph could not be simulated: {str(error).strip()[:200] or type(error).__name__}"
+            except SIMULATION_ERRORS as error:
+                reason = f"the graph could not be simulated: {message_of(error, limit=200) or type(error).__name__}"
                 self.reporter.warn("not-improved", f"Improvements were not tried: {reason}", where="[improve] methods")
         left = (Improvement(method=str(one), precision=str(plan.default), reason=reason) for one in methods)
         return Improved(reports=tuple(left))
