@@ -31,7 +31,7 @@ class ChangedOnDiskDialog(QDialog):
         save_as: Callable[[], object],
     ) -> None:
         """``keep`` is called after the choices of the window were preferred, ``save_as`` to save to another file."""
-        super().__init__(parent)
+        super().__init__(parent, modal=True)
         path = Path(session.document.recipe_path)
         self.setWindowTitle(tr("{name} changed on disk", name=path.name))
         self.setProperty("help", "window#what-is-kept")

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
-from ace_studio.gui.widgets.layouts import box, column, row
-from ace_studio.gui.widgets.small import button, fit_screen, label, selectable, set_role, text_field
+from ace_studio.gui.style.sizes import GAP, MARGIN
+from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.small import button, fit_screen, label, named, selectable, show_words, text_field
 from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.problems import problem_text
@@ -46,13 +46,13 @@ class DevicesDialog(QDialog):
         for other in (self.check_button, self.remove_button, close):
             other.setAutoDefault(False)
         self.said = selectable(label("", "dim"))
-        self._asked = ""
+        self._say = partial(show_words, self.said)
         self.checking = DialogThread(self)
         self.checking.finished.connect(self._checked)
         self.finished.connect(lambda _: self.checking.stop())
-        fields = row(*(self._named(*one) for one in (
+        fields = row(*(named(*one) for one in (
             (tr("Name"), self.name), (tr("Address"), self.place), (tr("Its Python"), self.python)
-        )), self._named("", self.add_button))  # fmt: skip
+        )), named("", self.add_button))  # fmt: skip
         self.setLayout(
             column(
                 label(_INTRODUCTION, "dim"), self.table, row(self.check_button, self.remove_button, None), fields,
@@ -64,12 +64,6 @@ class DevicesDialog(QDialog):
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._edited())
         self._show()
         self.name.setFocus()
-
-    @staticmethod
-    def _named(text: str, widget: QWidget) -> QWidget:
-        name = label(text, "heading")
-        name.setBuddy(widget)
-        return box(column(name, widget, gap=TIGHT, margin=0))
 
     @property
     def chosen(self) -> Device | None:
@@ -124,7 +118,6 @@ class DevicesDialog(QDialog):
     def _check(self) -> None:
         if (device := self.chosen) is None:
             return
-        self._asked = device.name
         self._say(tr("Asking {host} …", host=device.name), "dim")
         self.checking.begin(partial(_asked, device))
         self._edited()
@@ -136,11 +129,6 @@ class DevicesDialog(QDialog):
             self._say(problem_text(problem), "bad")
         elif isinstance(found, DeviceCheck):
             self._say(f"{found.name}: {check_words(found)}", "good" if found.runtimes else "warn")
-
-    def _say(self, text: str, role: str) -> None:
-        self.said.setText(text)
-        set_role(self.said, role)
-        self.said.setVisible(bool(text))
 
 
 def _asked(device: Device, _tell: Tell, started: Started) -> DeviceCheck:

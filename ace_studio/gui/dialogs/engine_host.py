@@ -11,9 +11,19 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
 from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
+from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling
-from ace_studio.gui.widgets.small import button, fit_screen, label, plain_text, quiet, selectable, set_role, text_field
+from ace_studio.gui.widgets.small import (
+    button,
+    fit_screen,
+    label,
+    named,
+    plain_text,
+    quiet,
+    selectable,
+    show_words,
+    text_field,
+)
 from ace_studio.gui.words.formatting import bytes_text
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.errors import ErrorCode
@@ -51,6 +61,7 @@ class EngineHostDialog(QDialog):
         self.python.setText(self._pythons[self._was_there])
         self.browse_button = button(tr("Browse…"), self._browse)
         self.said = selectable(label("", "dim"))
+        self._say = partial(show_words, self.said)
         self.log = plain_text(tr("What pip says"))
         self.log.hide()
         self.work = DialogThread(self)
@@ -69,12 +80,12 @@ class EngineHostDialog(QDialog):
         self._report: HostReport | None = None
         """What was found about what is written now."""
         self._is_using = self._is_installing = False
-        host = _named(tr("Host; empty: this machine"), self.host)
+        host = named(tr("Host; empty: this machine"), self.host)
         host.setVisible(bool(self._folder))
         content = column(
             self._about,
             host,
-            _named(tr("Its Python"), self.python, self.browse_button),
+            named(tr("Its Python"), self.python, self.browse_button),
             row(self.check_button, self.install_button, self.stop_button, None),
             self.said,
             self.log,
@@ -172,11 +183,6 @@ class EngineHostDialog(QDialog):
                 self._use_here()
         self._allow()
 
-    def _say(self, text: str, role: str) -> None:
-        self.said.setText(text)
-        set_role(self.said, role)
-        self.said.setVisible(bool(text))
-
     # --- taking it over ---
 
     def _use(self) -> None:
@@ -247,9 +253,3 @@ def _words(report: HostReport) -> tuple[str, str]:
         tr("{target} is missing: {line}", target=name, line=line) for name, line in report.targets.items() if line
     )
     return "\n".join([text, *missing]), "good"
-
-
-def _named(text: str, *fields: QWidget) -> QWidget:
-    name = label(text, "heading")
-    name.setBuddy(fields[0])
-    return box(column(name, row(*fields, stretch=0), gap=TIGHT, margin=0))

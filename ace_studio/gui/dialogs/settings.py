@@ -31,6 +31,7 @@ from ace_studio.gui.words.formatting import bytes_text
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.jobs.engine_packs import find_packs, remove
 from ace_studio.records.errors import AceError
+from ace_studio.session.document import Document, Part
 from ace_studio.session.kept.settings import SETTINGS, Setting, Value
 from ace_studio.session.session import Session
 
@@ -76,6 +77,8 @@ class SettingsDialog(QDialog):
         self.setLayout(
             column(head, scrolling(content), row(None, button(tr("Close"), self.accept), margin=MARGIN), gap=0)
         )
+        unsubscribe = session.subscribe(self._follow)
+        self.finished.connect(lambda _: unsubscribe())
         theme.changed.connect(self._restyle)
         self._restyle()
         self._filter("")
@@ -140,6 +143,14 @@ class SettingsDialog(QDialog):
 
     # --- values ---
 
+    def _follow(self, _document: Document, parts: frozenset[Part]) -> None:
+        """Show what was set here or elsewhere; the field that has the keyboard keeps what is typed."""
+        for key, editor in self.editors.items() if Part.SETTINGS in parts else ():
+            value = self._session.settings.get(key)
+            self.resets[key].setVisible(value != SETTINGS[key].default)
+            if not editor.hasFocus():
+                _show(editor, value)
+
     def _editor(self, setting: Setting) -> QWidget:
         editor = self._choice(setting) if setting.choices else _EDITORS[setting.kind](self, setting)
         _show(editor, self._session.settings.get(setting.key))
@@ -171,20 +182,14 @@ class SettingsDialog(QDialog):
         return line
 
     def _set(self, setting: Setting, value: Value) -> None:
-        reset = self.resets.get(setting.key)
-        if reset is not None and self._session.settings.get(setting.key) != value:
+        if self._session.settings.get(setting.key) != value:
             self._session.set_setting(setting.key, value)
-            reset.setVisible(value != setting.default)
 
     def _reset(self, setting: Setting) -> None:
-        editor = self.editors[setting.key]
-        with quiet(editor):
-            _show(editor, setting.default)
         self._set(setting, setting.default)
-        editor.setFocus()
+        self.editors[setting.key].setFocus()
 
     def _browse(self, setting: Setting) -> None:
-        line = self.editors[setting.key]
         now = str(self._session.settings.get(setting.key))
         if setting.key == "runs_folder":
             path = QFileDialog.getExistingDirectory(self, setting.label, now)
@@ -192,7 +197,6 @@ class SettingsDialog(QDialog):
             as_named = QFileDialog.Option.DontResolveSymlinks  # the Python of an environment is a link
             path, _ = QFileDialog.getOpenFileName(self, setting.label, now, options=as_named)
         if path:
-            _show(line, path)
             self._set(setting, path)
 
 
@@ -203,17 +207,18 @@ def _words(value: Value) -> str:
 
 
 def _show(editor: QWidget, value: Value) -> None:
-    match editor:
-        case ComboBox():
-            editor.setCurrentIndex(editor.findData(value))
-        case QCheckBox():
-            editor.setChecked(bool(value))
-        case WholeBox():
-            editor.setValue(int(value))
-        case DecimalBox():
-            editor.setValue(float(value))
-        case QLineEdit():
-            editor.setText(str(value))
+    with quiet(editor):
+        match editor:
+            case ComboBox():
+                editor.setCurrentIndex(editor.findData(value))
+            case QCheckBox():
+                editor.setChecked(bool(value))
+            case WholeBox():
+                editor.setValue(int(value))
+            case DecimalBox():
+                editor.setValue(float(value))
+            case QLineEdit():
+                editor.setText(str(value))
 
 
 _EDITORS: dict[type, Callable[[SettingsDialog, Setting], QWidget]] = {

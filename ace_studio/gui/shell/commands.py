@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeySequence, QShortcut
@@ -26,6 +27,21 @@ FILE_FILTER = (
     "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin *.ckpt *.ts *.jit config.json);;"
     "Recipes (*.toml);;Python files (*.py);;All files (*)"
 )
+
+_DIALOGS = {
+    "about": "AboutDialog",
+    "catch": "CatchDialog",
+    "changed_on_disk": "ChangedOnDiskDialog",
+    "devices": "DevicesDialog",
+    "engine_host": "EngineHostDialog",
+    "help": "HelpDialog",
+    "measure": "MeasureDialog",
+    "open_named": "OpenNamedDialog",
+    "settings": "SettingsDialog",
+}
+"""Module of a dialog, which is loaded when it is needed -> its class."""
+_EACH_NEW = ("changed_on_disk", "measure")
+"""Those that tell of one change and one measurement; the others are open once."""
 
 
 class Commands(QObject):
@@ -110,9 +126,7 @@ class Commands(QObject):
 
     def open_by_name(self) -> None:
         """Ask for the name of a model of an installed package, and open it."""
-        from ace_studio.gui.dialogs.open_named import OpenNamedDialog  # noqa: PLC0415 - loaded when it is needed
-
-        self._show_dialog(OpenNamedDialog(self.open_path, self._window))
+        self.show_dialog("open_named", self.open_path)
 
     def open_example(self) -> None:
         """Open the example that ships with the program."""
@@ -135,15 +149,11 @@ class Commands(QObject):
             self._ask_about_disk(keep=lambda: None)
 
     def _ask_about_disk(self, *, keep: Callable[[], object]) -> None:
-        from ace_studio.gui.dialogs.changed_on_disk import ChangedOnDiskDialog  # noqa: PLC0415 - loaded when needed
-
         change = self._disk_change_asked = self.session.document.disk_change
         if change is not None:
-            ask = ChangedOnDiskDialog(
-                self.session, self._theme, self._window, change=change, keep=keep, save_as=self.save_as
+            self.show_dialog(
+                "changed_on_disk", self.session, self._theme, change=change, keep=keep, save_as=self.save_as
             )
-            ask.setModal(True)
-            self._show_dialog(ask)
 
     def save_as(self) -> bool:
         """Ask for a name and save the recipe there."""
@@ -204,9 +214,7 @@ class Commands(QObject):
 
     def open_settings(self) -> None:
         """Show the settings."""
-        from ace_studio.gui.dialogs.settings import SettingsDialog  # noqa: PLC0415 - loaded when it is needed
-
-        self._show_dialog(SettingsDialog(self.session, self._theme, self._window))
+        self.show_dialog("settings", self.session, self._theme)
 
     def install_engine(self, file: Path | None = None) -> None:
         """Install an engine pack from a file, or ask for the file first."""
@@ -245,32 +253,20 @@ class Commands(QObject):
 
     def open_catch(self) -> None:
         """Show the dialog that catches inputs."""
-        from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is needed
-
-        self._show_dialog(CatchDialog(self.session, self._window))
+        self.show_dialog("catch", self.session)
 
     def open_engine_host(self) -> None:
         """Show the dialog that chooses the engine of the project: a Python here, or another machine."""
-        from ace_studio.gui.dialogs.engine_host import EngineHostDialog  # noqa: PLC0415 - loaded when it is needed
-
-        self._show_dialog(EngineHostDialog(self.session, self._window))
+        self.show_dialog("engine_host", self.session)
 
     def open_devices(self) -> None:
         """Show the dialog with the list of devices to measure on."""
-        from ace_studio.gui.dialogs.devices import DevicesDialog  # noqa: PLC0415 - loaded when it is needed
-
-        self._show_dialog(DevicesDialog(self.session, self._window))
+        self.show_dialog("devices", self.session)
 
     def open_help(self, address: str = "") -> None:
-        """Show a page of the help, named or of what has the keyboard. Its window is one and stays open."""
-        from ace_studio.gui.dialogs.help import HelpDialog  # noqa: PLC0415 - loaded when it is needed
-
-        open_ones = [one for one in self._window.findChildren(HelpDialog) if one.isVisible()]
-        dialog = open_ones[0] if open_ones else HelpDialog(self._theme, self.session.settings, self._window)
-        dialog.go_to(address or self._help_here())
-        self._show_dialog(dialog)
-        dialog.raise_()
-        dialog.activateWindow()
+        """Show a page of the help, named or of what has the keyboard."""
+        page = address or self._help_here()
+        self.show_dialog("help", self._theme, self.session.settings).go_to(page)
 
     def _help_here(self) -> str:
         """The page of the nearest thing around the keyboard that names one."""
@@ -283,12 +279,22 @@ class Commands(QObject):
 
     def open_about(self) -> None:
         """Show the versions of the window and the engine."""
-        from ace_studio.gui.dialogs.about import AboutDialog  # noqa: PLC0415 - loaded when it is needed
+        self.show_dialog("about", self.session)
 
-        self._show_dialog(AboutDialog(self.session, self._window))
+    def show_dialog(self, name: str, *given: object, **named: object) -> Any:
+        """Show one of `_DIALOGS`, which is made of what is given unless it is open, and let F1 in it open its page.
 
-    def _show_dialog(self, dialog: QWidget) -> None:
-        """Show it, and let F1 in it open its page."""
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        QShortcut(QKeySequence.StandardKey.HelpContents, dialog, self.open_help)
+        Its parent is the main window: the window of a panel goes when that is docked again, and would take along what
+        still works in the dialog.
+        """
+        kind = getattr(import_module(f"ace_studio.gui.dialogs.{name}"), _DIALOGS[name])
+        open_ones = () if name in _EACH_NEW else self._window.findChildren(kind)
+        dialog = next((one for one in open_ones if one.isVisible()), None)
+        if dialog is None:
+            dialog = kind(*given, self._window, **named)
+            dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            QShortcut(QKeySequence.StandardKey.HelpContents, dialog, self.open_help)
         dialog.show()
+        dialog.raise_()
+        dialog.activateWindow()
+        return dialog

@@ -169,6 +169,7 @@ class MainWindow(QMainWindow):
 
             self._workbench = Workbench(self.session, self.theme)
             self._workbench.about_to_open.connect(self.bars.offer_return)
+            self._workbench.dialog_wanted.connect(lambda name, given: self.commands.show_dialog(name, *given))
             self._pages.addWidget(self._workbench)
             layout = self.session.settings.recall("layout")
             if isinstance(layout, dict):

@@ -31,6 +31,7 @@ class PanelSlot(QWidget):
     """A `Problem`, after an exception in the panel."""
     panel_wanted = Signal(str)
     """Id of the panel to show next."""
+    dialog_wanted = Signal(str, tuple)
     about_to_open = Signal()
     """Another model is about to be opened."""
 
@@ -121,6 +122,7 @@ class PanelSlot(QWidget):
             self._empty = panel = self.row.build(self._session, self._theme)
             self._parts = panel.make_parts()
             panel.panel_wanted.connect(self.panel_wanted)
+            panel.dialog_wanted.connect(self.dialog_wanted)
             panel.about_to_open.connect(self.about_to_open)
             self._layout.addWidget(panel)
             self.setFocusProxy(panel)

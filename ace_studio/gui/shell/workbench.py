@@ -38,6 +38,8 @@ _GRAPH = PanelRow(
 class Workbench(QWidget):
     """The panels of an open model: docked as tabs in three areas around the graph, or in windows of their own."""
 
+    dialog_wanted = Signal(str, tuple)
+    """A dialog that a panel asks for."""
     about_to_open = Signal()
     """Another model is about to be opened."""
 
@@ -48,6 +50,7 @@ class Workbench(QWidget):
         for slot in self._slots.values():
             slot.failed.connect(session.report)
             slot.panel_wanted.connect(self.show_panel)
+            slot.dialog_wanted.connect(self.dialog_wanted)
             slot.about_to_open.connect(self.about_to_open)
         self._homes: dict[str, Area] = {each.id: each.place for each in PANELS}
         """The area of each panel; one in a window of its own goes back there."""

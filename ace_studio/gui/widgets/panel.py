@@ -31,6 +31,8 @@ class Panel(QWidget):
 
     panel_wanted = Signal(str)
     """Id of the panel to show next, after a gesture in this one."""
+    dialog_wanted = Signal(str, tuple)
+    """Name of a dialog to show, and what it is made of, for `Commands.show_dialog`."""
     about_to_open = Signal()
     """A gesture in this panel is about to open another model."""
 

@@ -14,7 +14,7 @@ from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme, monospace
-from ace_studio.gui.widgets.layouts import clear_layout, column, row
+from ace_studio.gui.widgets.layouts import box, clear_layout, column, row
 from ace_studio.records.errors import visible
 
 
@@ -27,10 +27,19 @@ def label(text: str, role: str = "", *, wrap: bool = True, strong: bool = False)
     return made
 
 
-def show_words(shown: QtWidgets.QLabel, text: str) -> None:
-    """Show a text in a label; without a text the label is hidden."""
+def show_words(shown: QtWidgets.QLabel, text: str, role: str | None = None) -> None:
+    """Show a text in a label, in another role if one is given; without a text the label is hidden."""
     shown.setText(text)
     shown.setVisible(bool(text))
+    if role is not None:
+        set_role(shown, role)
+
+
+def named(text: str, *fields: QtWidgets.QWidget) -> QtWidgets.QWidget:
+    """Fields in a line below the name of the first."""
+    name = label(text, "heading")
+    name.setBuddy(fields[0])
+    return box(column(name, row(*fields, stretch=0), gap=TIGHT, margin=0))
 
 
 def tip_text(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.dialogs.devices import DevicesDialog
 from ace_studio.gui.dialogs.measure import MeasureDialog
@@ -89,6 +91,27 @@ def test_cancel_ends_it_and_nothing_is_stored(desk, out, answer):
     assert dialog.end_button.text() == "Cancel"
     dialog.reject()
     assert ended.is_set() and not any(run.devices for run in run_in(out).runs)
+
+
+def test_it_goes_on_when_the_window_of_the_panel_that_began_it_is_closed(desk, out, answer):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(*given, **more):
+        begun.set()
+        may_end.wait(10)
+        return two_figures(*given, **more)
+
+    answer(slow)
+    desk.window.workbench.move_panel("results", None)
+    dialog = measured(desk)
+    desk.bot.waitUntil(begun.is_set)
+    desk.window.workbench._windows["results"].close()
+    desk.settle()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    may_end.set()
+    desk.bot.waitUntil(lambda: dialog.end_button.text() == "Close")
+    assert [len(run.devices) for run in run_in(out).runs][:2] == [1, 1]
+    dialog.reject()
 
 
 def test_what_went_wrong_is_said(desk, out, answer):

@@ -38,6 +38,13 @@ def test_the_settings_dialog_has_an_editor_per_row_and_changes_hold_at_once(desk
     assert desk.session.settings.get("log_lines") == 500
 
 
+def test_what_is_set_elsewhere_is_shown(desk, dialog):
+    desk.do("theme-light")
+    assert dialog.editors["theme"].currentData() == "light" and dialog.resets["theme"].isVisible()
+    desk.do("theme-system")
+    assert dialog.editors["theme"].currentData() == "system" and not dialog.resets["theme"].isVisible()
+
+
 def test_rows_of_a_group_stand_together_and_each_is_explained_in_one_line():
     groups = [group for group, _ in groupby(SETTINGS.values(), key=lambda setting: setting.group)]
     assert len(groups) == len(set(groups))

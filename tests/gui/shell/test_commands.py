@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+import pytest
+from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
+from ace_studio.gui.dialogs.catch import CatchDialog
+from ace_studio.gui.dialogs.help import HelpDialog
 from ace_studio.records.messages import InspectRequest
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
@@ -132,3 +135,26 @@ def test_what_is_saved_of_the_example_is_proposed_at_home(desk, monkeypatch):
     desk.window.commands.save_graph()
     assert [Path(one).parent for one in proposed] == [Path.home()] * 2
     assert example_recipe().read_bytes() == before
+
+
+@pytest.mark.parametrize("action", ["settings", "catch", "devices", "engine-host", "open-named", "help", "about"])
+def test_a_dialog_is_open_once_and_f1_in_it_opens_its_page(desk, action):
+    desk.open_example()
+    for _ in range(2):
+        desk.do(action)
+    (dialog,) = desk.window.findChildren(QDialog)
+    QTest.keyClick(dialog, Qt.Key.Key_F1)
+    (page,) = desk.window.findChildren(HelpDialog)
+    assert page.isVisible()
+
+
+def test_a_dialog_that_a_panel_opens_is_that_of_the_menu(desk):
+    desk.open_example()
+    desk.panel("shapes").catch_button.click()
+    desk.do("catch")
+    (dialog,) = desk.window.findChildren(QDialog)
+    QTest.keyClick(dialog, Qt.Key.Key_F1)
+    assert desk.window.findChildren(HelpDialog)
+    dialog.close()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not desk.window.findChildren(CatchDialog)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QMenu
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from ace_studio.gui.ops.facts import selected_run
 from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, result_columns, result_rows
@@ -26,7 +26,7 @@ from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
 from ace_studio.gui.words.goal_bounds import bound_words
-from ace_studio.records.devices import Device, DeviceKind
+from ace_studio.records.devices import DeviceKind
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.session.comparison.sides import NAMES, PinnedPair
@@ -206,30 +206,16 @@ class ResultsPanel(Panel):
         self.measure_menu.clear()
         is_busy = self.session.document.activity.is_working
         for device in self.session.devices.all():
-            action = self.measure_menu.addAction(device.name, partial(self.measure_on, device))
+            measure = partial(self.dialog_wanted.emit, "measure", (self.session, device))
+            action = self.measure_menu.addAction(device.name, measure)
             action.setToolTip(device.place)
             if is_busy and device.kind is DeviceKind.LOCAL:
                 action.setEnabled(False)
                 action.setToolTip(tr("A job is at work on this machine, and would be measured too"))
 
         self.measure_menu.addSeparator()
-        self.measure_menu.addAction(tr("Devices to measure on…"), self._open_devices)
-
-    def measure_on(self, device: Device) -> None:
-        """Measure the artifacts of the run that is shown on a device."""
-        from ace_studio.gui.dialogs.measure import MeasureDialog  # noqa: PLC0415 - loaded when it is needed
-
-        self._show_dialog(MeasureDialog(self.session, device, self.window()))
-
-    def _open_devices(self) -> None:
-        from ace_studio.gui.dialogs.devices import DevicesDialog  # noqa: PLC0415 - loaded when it is needed
-
-        self._show_dialog(DevicesDialog(self.session, self.window()))
-
-    @staticmethod
-    def _show_dialog(dialog: QDialog) -> None:
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.show()
+        list_devices = partial(self.dialog_wanted.emit, "devices", (self.session,))
+        self.measure_menu.addAction(tr("Devices to measure on…"), list_devices)
 
     def _switch(self, menu: QMenu, text: str) -> QAction:
         action = menu.addAction(text)

@@ -70,7 +70,9 @@ class ShapesPanel(Panel):
         )
         self.use_rows_button = button(tr("Use rows instead"), self._use_rows)
         self.catch_button = button(
-            tr("Catch inputs…"), self._catch, tip=tr("Run a script of yours and keep what it calls the model with")
+            tr("Catch inputs…"),
+            lambda: self.dialog_wanted.emit("catch", (self.session,)),
+            tip=tr("Run a script of yours and keep what it calls the model with"),
         )
         self.sizes_button = button(tr("Usual sizes"), lambda: None, tip=tr("Add a row for each of the usual sizes"))
         self.sizes_button.setMenu(QMenu(self.sizes_button))
@@ -221,11 +223,6 @@ class ShapesPanel(Panel):
         self.session.choices.set_choice(
             "inputs", tr("{group} as a tuple", group=group), tuples=(*others, *[group] * is_tuple)
         )
-
-    def _catch(self) -> None:
-        from ace_studio.gui.dialogs.catch import CatchDialog  # noqa: PLC0415 - loaded when it is needed
-
-        CatchDialog(self.session, self.window()).open()
 
     def _add_preset(self, preset: Preset) -> None:
         rows = self.session.document.recipe.inputs.rows
