@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import BoundPlan, Example, PartialModel, Subgraph, tensor_leaves
+from ace_studio.engine.measure import measure_interleaved, timer_for
 from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Manifest, SavedSubgraph, SubgraphRunner
@@ -53,10 +53,10 @@ def lower_subgraphs(target: Target, partial: PartialModel, job: LoweringJob) -> 
             built.append(BuiltSubgraph(subgraph, None, library_reason(error)))
             errors.append(AceError.of(ErrorCode.UNSUPPORTED, f"{target.label} cannot build subgraph {subgraph.name}"))
         else:
-            built.append(unless_slower(subgraph, lowered))
+            built.append(unless_slower(subgraph, lowered, job))
     if len(errors) == len(built):
         raise errors[0]
-    chosen = best_together(partial, built)
+    chosen = best_together(partial, built, job)
     lowered = SubgraphsLowered(target.row, partial, chosen)
     if all(one.lowered is None for one in chosen):
         job.reporter.warn(
@@ -215,9 +215,8 @@ def _actuals(one: BuiltSubgraph) -> list[OpActual]:
     ]
 
 
-ROUNDS = 9
-LONGEST_S = 8.0
-"""Rounds end early when one comparison has taken this long."""
+ROUNDS = 6
+"""As few as put two calls, or three, equally often at every place: a subgraph may take seconds."""
 SLOWER = 1.05
 """A subgraph that takes this much longer than its eager graph is not used."""
 CLEARLY_FASTER = 1.3
@@ -236,27 +235,19 @@ class BuiltSubgraph:
     """Speed-up over eager on its first call."""
 
 
-def timed_in_turn(calls: Sequence[Callable[[], object]]) -> list[float]:
+def _medians_ms(calls: Sequence[Callable[[], object]], job: LoweringJob) -> list[float]:
     """Median ms of each call, measured in turn so that a busy moment affects all of them."""
-    times: list[list[float]] = [[] for _ in calls]
-    begun = perf_counter()
+    named = {str(number): call for number, call in enumerate(calls)}
     with torch.no_grad():
-        for number in range(ROUNDS + 2):
-            for own, call in zip(times, calls, strict=True):
-                started = perf_counter()
-                call()
-                if number >= 2:  # the first calls allocate memory and choose kernels
-                    own.append((perf_counter() - started) * 1e3)
-            if number >= 2 and perf_counter() - begun > LONGEST_S:
-                break
-    return [median(own) for own in times]
+        samples = measure_interleaved(named, rounds=ROUNDS, reporter=job.reporter.quiet(), timer=timer_for(job.device))
+    return [median(one.wall_ms) for one in samples.values()]
 
 
-def unless_slower(subgraph: Subgraph, lowered: Lowered) -> BuiltSubgraph:
+def unless_slower(subgraph: Subgraph, lowered: Lowered, job: LoweringJob) -> BuiltSubgraph:
     """The built subgraph, or the eager one if that is faster on the subgraph's first call."""
     ours, plain = subgraph.captured.examples[0].copied(), subgraph.captured.examples[0].copied()
     function = _plain(subgraph)
-    built_ms, eager_ms = timed_in_turn([lambda: ours.call(lowered), lambda: plain.call(function)])
+    built_ms, eager_ms = _medians_ms([lambda: ours.call(lowered), lambda: plain.call(function)], job)
     gain = eager_ms / max(built_ms, 1e-6)
     if built_ms <= eager_ms * SLOWER:
         return BuiltSubgraph(subgraph, lowered, gain=gain)
@@ -270,7 +261,7 @@ def _plain(subgraph: Subgraph) -> Callable[..., Any]:
     return subgraph.captured.module if plain is None else lambda *tensors: plain(tensors)
 
 
-def best_together(partial: PartialModel, built: Sequence[BuiltSubgraph]) -> list[BuiltSubgraph]:
+def best_together(partial: PartialModel, built: Sequence[BuiltSubgraph], job: LoweringJob) -> list[BuiltSubgraph]:
     """The subgraphs with which the whole model is fastest: all, those that clearly gain, or none."""
     choices = [list(built), [_kept_if(one, one.gain >= CLEARLY_FASTER) for one in built]]
     choices = [choice for number, choice in enumerate(choices) if choice not in choices[:number]]
@@ -279,7 +270,7 @@ def best_together(partial: PartialModel, built: Sequence[BuiltSubgraph]) -> list
     choices.append([_kept_if(one, False) for one in built])
     own = [partial.examples[0].copied() for _ in runs]
     calls = [lambda run=run, example=example: example.call(run) for run, example in zip(runs, own, strict=True)]
-    times = timed_in_turn(calls)
+    times = _medians_ms(calls, job)
     fastest = min(times)
     enough = fastest * max(SLOWER, 1.0)
     return next(choice for choice, ms in zip(choices, times, strict=True) if ms <= enough)

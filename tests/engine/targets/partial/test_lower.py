@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import BoundPlan, Example, LoadedModel, PartialModel
+from ace_studio.engine.measure import Timer, wall_clock_ms
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
@@ -226,7 +227,7 @@ def test_that_no_subgraph_is_worth_its_place_is_said_as_that(
     partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slower: float, said: list[str]
 ) -> None:
     # Every subgraph by itself is fast enough; the model as a whole decides.
-    monkeypatch.setattr(subgraphs, "unless_slower", subgraphs.BuiltSubgraph)
+    monkeypatch.setattr(subgraphs, "unless_slower", lambda one, lowered, _: subgraphs.BuiltSubgraph(one, lowered))
     monkeypatch.setattr(subgraphs, "SLOWER", slower)
     job = job_of(partial, TARGETS["eager"], tmp_path, Plan())
     lower_subgraphs(TARGETS["eager"], partial, job)
@@ -292,17 +293,15 @@ def test_subgraphs_with_attention_go_on_running_after_the_first_call() -> None:
     assert per_call == [len(captured.subgraphs)] * 6
 
 
-def test_calls_take_turns_and_the_first_two_rounds_do_not_count(monkeypatch):
-    clock = iter(range(10_000))
-    order = []
-    monkeypatch.setattr(subgraphs, "perf_counter", lambda: float(next(clock)) / 1e3)
-    times = subgraphs.timed_in_turn([lambda: order.append("a"), lambda: order.append("b")])
-    assert order == ["a", "b"] * (subgraphs.ROUNDS + 2)
-    assert times == pytest.approx([1.0, 1.0])
+def test_subgraphs_are_timed_by_the_clock_of_their_device(
+    partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[torch.device] = []
 
+    def timer(device: torch.device) -> Timer:
+        asked.append(device)
+        return wall_clock_ms
 
-def test_rounds_end_when_a_comparison_takes_too_long(monkeypatch):
-    monkeypatch.setattr(subgraphs, "LONGEST_S", 0.0)
-    order = []
-    subgraphs.timed_in_turn([lambda: order.append("a")])
-    assert len(order) == 3
+    monkeypatch.setattr(subgraphs, "timer_for", timer)
+    lower(partial, "eager", tmp_path)
+    assert asked == [torch.device("cpu")] * (len(partial.subgraphs) + 1)
