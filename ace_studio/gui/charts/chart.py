@@ -128,6 +128,21 @@ class Chart(QWidget):
         at = len(self._row_names) - 1 - round(y)
         return self._row_names[at] if 0 <= at < len(self._row_names) else ""
 
+    def figures(self) -> Iterator[tuple[object, ...]]:
+        """Name, x, y and note of every bar, point and line. The value of a bar is its x."""
+        for item in self.plot.items:
+            note = item.toolTip().replace("\n", ", ")
+            if isinstance(item, pg.BarGraphItem):
+                for x, y, width in zip(*(item.opts[key] for key in ("x0", "y", "width")), strict=True):
+                    yield self.row_name(y), float(width), float(x), note
+            elif isinstance(item, pg.ScatterPlotItem):
+                for point in item.points():
+                    yield point.data(), float(point.pos().x()), float(point.pos().y()), note
+            elif isinstance(item, pg.PlotDataItem):
+                xs, ys = item.getData()
+                for x, y in zip(() if xs is None else xs, () if ys is None else ys, strict=True):
+                    yield "", float(x), float(y), note
+
     def keep_room(self, top: float, text: str) -> None:
         """Set the axis so that bars up to ``top`` fit, with a text as long as this one behind them."""
         self._top = top or 1.0
@@ -207,6 +222,12 @@ class ChartView(QWidget):
     def restyle(self, colours: Colours) -> None:
         """Use another theme; `update_from` follows."""
         self.colours = colours
+
+    def figures(self) -> Iterator[Sequence[object]]:
+        """What is drawn, as the rows of a table below their names."""
+        yield "plot", "name", "x", "y", "note"
+        for chart in self.findChildren(Chart):
+            yield from ((chart.title.text(), *row) for row in chart.figures())
 
     def draw_again(self) -> None:
         """Draw the present document, after another choice in the chart itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyqtgraph as pg
@@ -39,6 +40,8 @@ class Roofline(PlotView):
     def __init__(self, session: Session, colours: Colours) -> None:
         super().__init__(session, colours)
         self.placed: list[tuple[OpReport, float, float]] = []
+        self._ridges: list[tuple[str, float, float]] = []
+        """Precision, operations per byte and 10^9 operations per second where its ceiling begins."""
         self.show_plot(tr("Roofline"))
         self.chart.plot.setLogMode(x=True, y=True)
 
@@ -77,13 +80,21 @@ class Roofline(PlotView):
         self._fit(ceilings)
         self.chart.describe("; ".join(_tip(op) for op, _, _ in self.placed[:40]))
 
+    def figures(self) -> Iterator[Sequence[object]]:
+        """A row per op, and one for the ridge of each ceiling."""
+        yield "op", "precision", "FLOP per byte", "GFLOP/s"
+        yield from ((op.id, op.actual, x, y) for op, x, y in self.placed)
+        yield from (("", precision, x, y) for precision, x, y in self._ridges)
+
     def _draw_ceilings(self, plot: pg.PlotItem, ceilings: Ceilings | None) -> None:
+        self._ridges = []
         if ceilings is None or not ceilings.gflops:
             return
         left = min(x for _, x, _ in self.placed) / 4
         right = max(x for _, x, _ in self.placed) * 4
         for precision, gflops in ceilings.gflops.items():
             ridge = gflops / ceilings.gbytes_per_s
+            self._ridges.append((precision, ridge, gflops))
             colour = self.colours.precision.get(precision, self.colours.text_dim)
             start = min(left, ridge)
             xs = np.array([start, ridge, max(right, ridge * 2)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyqtgraph as pg
@@ -68,6 +68,11 @@ class SensitivityChart(PlotView):
         self._draw_bars(plot, document)
         worst = ", ".join(f"{op_id} {decibel_text(value)}" for op_id, value in self.ranked[:5])
         self.chart.describe(tr("{ops}, the most sensitive: {worst}", ops=plural(len(self.ranked), "op"), worst=worst))
+
+    def figures(self) -> Iterator[Sequence[object]]:
+        """A row per op, also of those that have no bar."""
+        yield "op", "precision", "SQNR, dB"
+        yield from ((op_id, self.precision.currentData(), value) for op_id, value in self.ranked)
 
     def _draw_bars(self, plot: pg.PlotItem, document: Document) -> None:
         shown = self.ranked[:BARS_SHOWN]

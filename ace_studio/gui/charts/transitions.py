@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QBrush, QColor
@@ -92,6 +92,11 @@ class Transitions(ChartView):
             total = sum(one.edges for one in found)
             at, edges = plural(changes, "change"), plural(total, "edge")
             self._note.setText(tr("{changes} of precision at {edges}; a click shows them", changes=at, edges=edges))
+
+    def figures(self) -> Iterator[Sequence[object]]:
+        """A row per cell that has edges."""
+        yield "from", "to", "edges"
+        yield from ((one.source, one.target, one.edges) for one in self.found.values())
 
     def _fill(self, found: Sequence[Transition]) -> None:
         names = sorted(

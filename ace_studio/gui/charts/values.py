@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,9 @@ class ValuesChart(ChartView):
             chart.plot.invertY()
             chart.plot.setAspectLocked()
         self.histogram = Chart(tr("Histogram"))
+        self._edges = np.zeros(0)
+        self._bars: list[Sequence[int]] = []
+        """Elements in each bar of the histogram, in float and compressed."""
         plots = QGridLayout()
         for at, chart in enumerate((*self.pictures, self.histogram)):
             plots.addWidget(chart, 0, at)
@@ -117,7 +121,8 @@ class ValuesChart(ChartView):
 
     def _draw_histogram(self, found: TensorValues) -> None:
         plot = self.histogram.start(tr("Elements by value"), self.colours, y_grid=True)
-        edges = np.linspace(found.low, found.high if found.high > found.low else found.low + 1, BINS + 1)
+        self._bars = [one.counts for one in (found.original, found.compressed) if one is not None]
+        self._edges = edges = np.linspace(found.low, found.high if found.high > found.low else found.low + 1, BINS + 1)
         highest = 1
         for at, one in enumerate((found.original, found.compressed)):
             if one is not None:
@@ -130,6 +135,11 @@ class ValuesChart(ChartView):
         plot.setXRange(edges[0], edges[-1], padding=0.02)
         plot.setYRange(0, 1.06 * highest, padding=0)
         self.histogram.reads = lambda x, _: _read_bar(found, edges, x)
+
+    def figures(self) -> Iterator[Sequence[object]]:
+        """The bars of the histogram."""
+        yield "from", "to", *_TITLES[: len(self._bars)]
+        yield from zip(self._edges[:-1], self._edges[1:], *self._bars, strict=True)
 
     def _ask(self, *, example: int, save: str = "") -> None:
         values = self.session.document.values

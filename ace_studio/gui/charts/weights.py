@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.colours import Colours
@@ -63,6 +63,10 @@ class WeightWork(ChartView):
         about = tr("Prune a copy and show what is removed and what that costs; nothing is built")
         allow(self.preview_button, why, about)
         self.preview_button.setVisible(self.which.currentData() == "pruning")
+
+    def figures(self) -> Iterator[Sequence[object]]:
+        """The table."""
+        return self.model.figures()
 
     def _select(self) -> None:
         graph, report = self.session.document.graph, pruning_of(self.session.document)

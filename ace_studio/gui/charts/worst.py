@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.style.colours import Colours
@@ -54,3 +56,7 @@ class WorstSamples(ChartView):
         self._note.setText(
             tr("Of the selected run, the worst first") if is_one else tr("Of all runs, the worst of each first")
         )
+
+    def figures(self) -> Iterator[Sequence[object]]:
+        """The table."""
+        return self.model.figures()

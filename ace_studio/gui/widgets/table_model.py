@@ -290,6 +290,15 @@ class ColumnsModel(QAbstractTableModel):
             case _:
                 return None
 
+    def figures(self) -> Iterator[list[object]]:
+        """The titles and the visible rows, as shown but numbers in full and without units; nothing is an empty cell."""
+        yield [column.title for column in self.columns]
+        for at in range(self.rowCount()):
+            values = ((column, column.values[self.source_row(at)]) for column in self.columns)
+            yield [
+                ("" if value is None else value) if column.is_number else column.text(value) for column, value in values
+            ]
+
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort by a column; column -1 goes back to the order of the rows."""
         self.layoutAboutToBeChanged.emit()

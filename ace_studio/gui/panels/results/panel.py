@@ -378,13 +378,7 @@ def as_markdown(model: ColumnsModel) -> str:
 
 
 def as_csv(model: ColumnsModel) -> str:
-    """The visible rows as CSV, as shown but numbers in full and without units; nothing is an empty cell."""
+    """The visible rows as CSV."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(column.title for column in model.columns)
-    for at in range(model.rowCount()):
-        row = model.source_row(at)
-        values = ((column, column.values[row]) for column in model.columns)
-        writer.writerow(("" if value is None else value) if column.is_number else column.text(value)
-                        for column, value in values)  # fmt: skip
+    csv.writer(text, lineterminator="\n").writerows(model.figures())
     return text.getvalue()
