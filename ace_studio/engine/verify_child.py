@@ -6,6 +6,7 @@ import contextlib
 import gc
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,12 +16,12 @@ from torch import Tensor
 
 from ace_studio.engine.examples.stored_calls import read_tensors, stored_example
 from ace_studio.engine.export import ModelSource, VerifyOrder
-from ace_studio.engine.flow import LoadedModel, tensor_leaves
+from ace_studio.engine.flow import LoadedModel, pooled_outputs, tensor_leaves
 from ace_studio.engine.load import load_model
 from ace_studio.engine.load.import_gate import install_gate
 from ace_studio.engine.load.sniff import checked_sha256
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 
@@ -47,25 +48,49 @@ def verify(folder_name: str) -> int:
 
 
 def _compare(folder: Path, order: VerifyOrder, memory: PeakMemory) -> float:
-    if order.model is not None:
-        return _compare_subgraphs(folder, order, order.model, memory)
+    run = _open_artifact(order, memory) if order.model is None else _open_subgraphs(order, order.model, memory)
+    inputs = read_tensors(folder / "inputs.safetensors", order.examples)
+    outputs = read_tensors(folder / "outputs.safetensors", order.examples)
+    memory.reset_peak()
+    results = []
+    with torch.no_grad():
+        for index, (flat, expected) in enumerate(zip(inputs, outputs, strict=True)):
+            given = run(index, [leaf.to(order.device) for leaf in flat])
+            got = [leaf.detach().cpu().clone() for leaf in given]  # the next call may write into the same memory
+            if [tuple(one.shape) for one in got] != [tuple(one.shape) for one in expected]:
+                raise ValueError(f"outputs have shapes {[tuple(one.shape) for one in got]}")
+            results.append(got)
+    return measured_sqnr_db(pooled_outputs(outputs), pooled_outputs(results))
+
+
+_Run = Callable[[int, Sequence[Tensor]], Sequence[Tensor]]
+"""(number of the example, its tensors) -> the tensors that are compared."""
+
+
+def _open_artifact(order: VerifyOrder, memory: PeakMemory) -> _Run:
     if order.registers is not None:
         _load_users_module(order.registers)
     memory.start()
-    run = TARGETS[order.target].load(Path(order.path), threads=order.threads)
-    inputs = read_tensors(folder / "inputs.safetensors", order.examples)
-    outputs = read_tensors(folder / "outputs.safetensors", order.examples)
-    worst = 200.0
-    memory.reset_peak()
-    with torch.no_grad():
-        for flat, expected in zip(inputs, outputs, strict=True):
-            given = run(*(leaf.to(order.device) for leaf in flat))
-            flat_given = [given] if isinstance(given, Tensor) else list(given)
-            got = [flat_given[place].cpu() for place in order.places]
-            if [tuple(one.shape) for one in got] != [tuple(one.shape) for one in expected]:
-                raise ValueError(f"outputs have shapes {[tuple(one.shape) for one in got]}")
-            worst = min(worst, sqnr_db(expected, got))
-    return worst
+    function = TARGETS[order.target].load(Path(order.path), threads=order.threads)
+
+    def run(_: int, tensors: Sequence[Tensor]) -> list[Tensor]:
+        given = function(*tensors)
+        flat = [given] if isinstance(given, Tensor) else list(given)
+        return [flat[place] for place in order.places]
+
+    return run
+
+
+def _open_subgraphs(order: VerifyOrder, model: ModelSource, memory: PeakMemory) -> _Run:
+    """Build the user's module, and insert the subgraphs with the code that was saved beside them."""
+    memory.start()
+    sys.path.extend(one for one in order.sys_path if one not in sys.path)
+    loaded = _load_users_module(model)
+    sys.path.insert(0, order.path)
+    from run_pieces import load  # type: ignore[import-not-found]  # noqa: PLC0415 - the copy in the artifact
+
+    runner = load(loaded.module.to(order.device), order.path, threads=order.threads)
+    return lambda index, tensors: tensor_leaves(stored_example(order.calls[index], tensors).call(runner))
 
 
 def _load_users_module(model: ModelSource) -> LoadedModel:
@@ -81,27 +106,6 @@ def _load_users_module(model: ModelSource) -> LoadedModel:
             is_trusted=lambda sha256: allowed is None or sha256 in allowed,
             reporter=Reporter(),
         )
-
-
-def _compare_subgraphs(folder: Path, order: VerifyOrder, model: ModelSource, memory: PeakMemory) -> float:
-    """Build the user's module, and insert the subgraphs with the code that was saved beside them."""
-    memory.start()
-    sys.path.extend(one for one in order.sys_path if one not in sys.path)
-    loaded = _load_users_module(model)
-    sys.path.insert(0, order.path)
-    from run_pieces import load  # type: ignore[import-not-found]  # noqa: PLC0415 - the copy in the artifact
-
-    runner = load(loaded.module, order.path, threads=order.threads)
-    inputs = read_tensors(folder / "inputs.safetensors", order.examples)
-    outputs = read_tensors(folder / "outputs.safetensors", order.examples)
-    memory.reset_peak()
-    worst = 200.0
-    for call, flat, expected in zip(order.calls, inputs, outputs, strict=True):
-        got = [leaf.detach().cpu() for leaf in tensor_leaves(stored_example(call, flat).call(runner))]
-        if [tuple(one.shape) for one in got] != [tuple(one.shape) for one in expected]:
-            raise ValueError(f"outputs have shapes {[tuple(one.shape) for one in got]}")
-        worst = min(worst, sqnr_db(expected, got))
-    return worst
 
 
 _STATUS = Path("/proc/self/status")

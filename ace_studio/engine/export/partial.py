@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from ace_studio.engine.examples.stored_calls import CannotLeaveError, store_call
 from ace_studio.engine.export.artifact import MIN_RELOAD_SQNR_DB, ModelSource, VerifyOrder, run_child
-from ace_studio.engine.flow import Example, tensor_leaves
+from ace_studio.engine.flow import Captured, Example, pooled_outputs, tensor_leaves
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.fidelity import sqnr_db
+from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
@@ -27,7 +27,7 @@ def verify_subgraphs(
     examples: Sequence[Example],
     *,
     expected: Sequence[Sequence[Tensor]],
-    module: nn.Module,
+    captured: Captured,
     model: ModelSource,
     threads: int,
     reporter: Reporter,
@@ -39,7 +39,7 @@ def verify_subgraphs(
         path: The folder of the artifact.
         examples: Calls to make.
         expected: Tensors of the candidate's results in memory, for each example.
-        module: The module itself.
+        captured: The module itself, and the device that it is on.
         model: Where it came from; a module that came from no file is written to one.
         threads: Threads that the new process may use.
         reporter: May cancel.
@@ -51,9 +51,9 @@ def verify_subgraphs(
         folder = Path(name)
         try:
             calls = tuple(store_call(example) for example in examples)
-            source = model if model.recipe.model.source else _written(module, folder)
+            source = model if model.recipe.model.source else _written(captured.module, folder)
         except CannotLeaveError as error:
-            _verify_here(path, examples, expected=expected, module=module)
+            _verify_here(path, examples, expected=expected, module=captured.module)
             reporter.warn(
                 "verified-here",
                 f"The saved subgraphs were loaded and compared in this process only: {error}",
@@ -66,7 +66,7 @@ def verify_subgraphs(
             examples=len(examples),
             places=(),
             threads=threads,
-            device="cpu",
+            device=str(captured.device),
             calls=calls,
             model=source,
             sys_path=tuple(str(one) for one in sys.path),  # entries may be paths
@@ -91,13 +91,14 @@ def _verify_here(
     path: Path, examples: Sequence[Example], *, expected: Sequence[Sequence[Tensor]], module: nn.Module
 ) -> None:
     runner = run_pieces.load(run_pieces.own_copy(module), path)
-    for example, wanted in zip(examples, expected, strict=True):
-        got = tensor_leaves(example.copied().call(runner))
-        if sqnr_db(wanted, [leaf.detach().cpu() for leaf in got]) < MIN_RELOAD_SQNR_DB:
-            raise AceError.of(
-                ErrorCode.WRONG_CAPTURE,
-                f"The saved subgraphs in {path.name} do not compute what they did in memory",
-                why="they were loaded again and compared with the candidate",
-                remedy="Do not ship them. Try another target.",
-                where=str(path),
-            )
+    results = [
+        [leaf.detach().cpu().clone() for leaf in tensor_leaves(example.copied().call(runner))] for example in examples
+    ]
+    if measured_sqnr_db(pooled_outputs(expected), pooled_outputs(results)) < MIN_RELOAD_SQNR_DB:
+        raise AceError.of(
+            ErrorCode.WRONG_CAPTURE,
+            f"The saved subgraphs in {path.name} do not compute what they did in memory",
+            why="they were loaded again and compared with the candidate",
+            remedy="Do not ship them. Try another target.",
+            where=str(path),
+        )

@@ -117,7 +117,7 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
             path,
             chosen,
             expected=expected,
-            module=job.captured.module,
+            captured=job.captured,
             model=_source_of(job),
             threads=job.threads,
             reporter=job.reporter,
