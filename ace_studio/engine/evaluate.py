@@ -19,6 +19,8 @@ from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 
 CONSECUTIVE_CALLS = 3
+REPEAT_TOLERANCE = 1e-4
+"""Largest difference between two calls with one input, as a part of the largest number."""
 MIN_FP32_SQNR_DB = 30.0
 """Least fidelity of a candidate at fp32. 100 dB and more are usual; below this it computes something else."""
 MIN_FP32_AGREEMENT = 0.9
@@ -161,10 +163,7 @@ def _check_finite(index: int, outputs: Sequence[Tensor], reference: Sequence[Ten
 def _check_repeatable(call: Callable[..., Any], example: Example, first: Sequence[Tensor], *, suspect: str) -> None:
     for _ in range(CONSECUTIVE_CALLS - 1):
         again = flat_outputs(call, example)
-        if not all(
-            torch.equal(one, other) or _largest_difference(one, other) < 1e-4
-            for one, other in zip(first, again, strict=True)
-        ):
+        if not all(_repeats(one, other) for one, other in zip(first, again, strict=True)):
             raise AceError.of(
                 ErrorCode.WRONG_CAPTURE,
                 "The built model gives different outputs for the same input",
@@ -173,9 +172,18 @@ def _check_repeatable(call: Callable[..., Any], example: Example, first: Sequenc
             )
 
 
+def _repeats(one: Tensor, other: Tensor) -> bool:
+    """Whether two results of one call are the same; real numbers may differ by a part of the largest one."""
+    if one.shape != other.shape:
+        return False
+    if not (one.is_floating_point() or one.is_complex()):
+        return torch.equal(one, other)
+    finite = one[one.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return _largest_difference(one, other) <= REPEAT_TOLERANCE * max(largest, 1e-6)
+
+
 def _largest_difference(one: Tensor, other: Tensor) -> float:
-    if one.numel() == 0 or one.shape != other.shape:
-        return 0.0
     difference = (one.double() - other.double()).abs() if not one.is_complex() else (one - other).abs().double()
     finite = difference[difference.isfinite()]
     return float(finite.max()) if finite.numel() else 0.0

@@ -70,6 +70,38 @@ def test_state_between_calls_is_found():
         check(counting)
 
 
+@pytest.mark.parametrize(
+    ("scale", "noise", "repeats"),
+    [(1e6, 1.0, True), (1e6, 1e3, False), (1e-4, 5e-5, False), (1e-4, 1e-9, True)],
+)
+def test_calls_may_differ_by_a_part_of_the_largest_output(scale, noise, repeats):
+    state = {"n": 0}
+
+    def noisy(x):
+        state["n"] += 1
+        return x * scale + noise * state["n"]
+
+    examples = [Example.of(torch.linspace(-1.0, 1.0, 8))]
+    references = [evaluate.flat_outputs(lambda x: x * scale, examples[0])]
+    if repeats:
+        evaluate.check_candidate(noisy, examples, references)
+    else:
+        with pytest.raises(AceError, match="different outputs"):
+            evaluate.check_candidate(noisy, examples, references)
+
+
+def test_outputs_that_change_their_shape_do_not_repeat():
+    state = {"n": 0}
+
+    def growing(x):
+        state["n"] += 1
+        return x.repeat(state["n"])
+
+    examples = [Example.of(torch.ones(3))]
+    with pytest.raises(AceError, match="different outputs"):
+        evaluate.check_candidate(growing, examples, [[torch.ones(3)]])
+
+
 def test_the_metric_is_what_the_function_returns():
     score = evaluate.measure_score(lambda predict: predict(3), lambda x: x / 4, what="this", higher_is_better=True)
     assert score.value == 0.75
