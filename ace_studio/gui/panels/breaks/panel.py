@@ -71,8 +71,7 @@ class BreaksPanel(Panel):
         self.model = ColumnsModel(self)
         self.table = plain_table(self.model, tr("Places where capture stops"))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._tell_selection())
-        for chosen in (self.table.activated, self.table.doubleClicked):
-            chosen.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
+        self.table.activated.connect(lambda index: self._show_in_graph(self.model.source_row(index.row())))
         self._build_detail()
         self.show_pages("graph", split(self.table, self._detail, sizes=(450, 550)))
         self.setFocusProxy(self.table)

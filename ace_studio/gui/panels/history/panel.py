@@ -51,7 +51,6 @@ class HistoryPanel(Panel):
         self._count = label("", "dim", wrap=False)
         self.table = plain_table(self.model, tr("Past runs"), many=True)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_actions())
-        self.table.doubleClicked.connect(lambda _: self._look())
         self.table.activated.connect(lambda _: self._look())
         self.look_button = button(tr("Open"), self._look, role="primary")
         self.compare_button = button(tr("Compare"), self._compare)

@@ -23,7 +23,7 @@ from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, quiet
+from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, quiet, set_role
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
@@ -72,7 +72,6 @@ class SweepPanel(Panel):
         self.model = ColumnsModel(self)
         self.table: QTableView = plain_table(self.model, tr("Jobs of the sweep"))
         self.table.setToolTip(tr("Return or a double-click shows the run of a job in all panels"))
-        self.table.doubleClicked.connect(lambda _: self._look())
         self.table.activated.connect(lambda _: self._look())
         self.heat = HeatTable()
         self.chart: Chart | None = None
@@ -112,7 +111,7 @@ class SweepPanel(Panel):
         self.axes.update_from(document)
         preview = self.session.sweep.preview()
         self.forecast.setText(preview_words(preview, state))
-        self.forecast.setProperty("role", "bad" if preview.problems else "")
+        set_role(self.forecast, "bad" if preview.problems else "")
         self.recipes.update_from(document)
         self.exclusions.update_from(document)
         self.place.update_from(document)
@@ -207,7 +206,7 @@ class SweepPanel(Panel):
         """Show the run of the selected job in all panels, as the history does."""
         for index in self.table.selectionModel().selectedRows():
             run = self._rows[self.model.source_row(index.row())].run
-            if run is not None and self.session.document.past is None:
+            if run is not None:
                 self.session.history.look_at_run(run)
                 self.panel_wanted.emit("results")
 

@@ -240,6 +240,15 @@ def test_a_thousand_runs_stay_smooth(desk):
     assert max(asked, default=0) < 60
 
 
+def test_a_double_click_looks_at_a_run_once(past, monkeypatch):
+    panel, looked = past.panel("history"), []
+    monkeypatch.setattr(past.session.history, "look_at_run", looked.append)
+    click(past, panel, 1)
+    place = panel.table.visualRect(panel.model.index(1, 1)).center()
+    past.bot.mouseDClick(panel.table.viewport(), LEFT, pos=place)
+    assert looked == [past.document.history[1].id]
+
+
 def test_a_past_run_is_looked_at_in_all_panels_and_the_present_comes_back(past):
     past.session.plan.set_default_precision(Precision.FP16)
     panel = past.panel("history")

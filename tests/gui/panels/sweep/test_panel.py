@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QPalette
 from PySide6.QtWidgets import QFileDialog
 
 from ace_studio.records.errors import ErrorCode, Problem
@@ -73,15 +73,30 @@ def test_rows_come_with_progress_and_the_front_and_the_sweep_is_cancelled_and_co
     assert sweeping.link.orders[0] == sweeping.link.orders[1]
 
 
-def test_the_run_of_a_job_is_shown_in_all_panels(sweeping):
+def test_the_runs_of_jobs_are_shown_in_all_panels_one_after_the_other(sweeping):
     panel, verbs, history = sweeping.sweep, sweeping.session.sweep, sweeping.session.history.store
-    run = history.add(result(), recipe_toml=recipe_text(sweeping.document.recipe), title="m.py")
     panel.start_button.click()
-    verbs.apply(SweepAdvanced(row=replace(sweep_row(1, 2.0), run=run), done=1, total=1, workers=1))
+    runs = []
+    for job in (1, 2):
+        runs.append(history.add(result(), recipe_toml=recipe_text(sweeping.document.recipe), title="m.py"))
+        verbs.apply(SweepAdvanced(row=replace(sweep_row(job, 2.0), run=runs[-1]), done=job, total=2, workers=1))
     sweeping.settle()
-    panel.table.selectRow(0)
-    panel.table.activated.emit(panel.model.index(0, 0))
-    assert sweeping.document.past.id == run
+    for at, run in enumerate(runs):
+        sweeping.panel("sweep").table.selectRow(at)
+        sweeping.bot.keyClick(panel.table, Qt.Key.Key_Return)
+        assert sweeping.document.past.id == run
+
+
+def test_why_a_sweep_cannot_start_is_red(sweeping):
+    def ink():
+        return sweeping.sweep.forecast.palette().color(QPalette.ColorRole.WindowText).name()
+
+    typed(sweeping, Axis.THREADS, "1, 2")
+    assert ink() == sweeping.window.theme.colours.text
+    sweeping.session.sweep.set_axis(Axis.PLAN, ("bf17",))
+    sweeping.settle()
+    assert sweeping.session.sweep.preview().problems
+    assert ink() == sweeping.window.theme.colours.bad
 
 
 def test_a_sweep_that_is_opened_as_a_file_is_shown(sweeping, tmp_path):
