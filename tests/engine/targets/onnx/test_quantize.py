@@ -9,6 +9,7 @@ pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
 import onnx
+import onnxruntime
 from torch import nn
 
 from ace_studio.engine.targets import TARGETS
@@ -55,6 +56,19 @@ def test_a_float_op_reads_what_a_float_op_made_and_not_what_a_pair_leaves_of_it(
     assert makers[half.input[0]] == "Tanh"
     assert makers[product.input[0]] == "DequantizeLinear"
     assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 40.0
+
+
+@pytest.mark.parametrize("batches", [(2, 2), (1, 3)])
+def test_a_product_with_a_bias_is_an_integer_kernel_whether_the_sizes_are_known_or_free(batches, tmp_path):
+    examples = [(_random(batch, 4, 16, seed=batch),) for batch in batches]
+    captured = capture(TinyModel(Gated().eval(), examples))
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.INT8_STATIC))
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "as_run.onnx")
+    onnxruntime.InferenceSession(lowered.save(tmp_path), options, providers=["CPUExecutionProvider"])
+    run = {node.op_type for node in onnx.load(tmp_path / "as_run.onnx").graph.node}
+    assert "MatMulIntegerToFloat" in run
+    assert not run & {"Gemm", "MatMul"}
 
 
 def test_what_8_bit_nodes_made_is_read_as_they_made_it():
