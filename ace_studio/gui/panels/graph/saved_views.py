@@ -78,7 +78,8 @@ class SavedViews(QToolButton):
 
     @property
     def _key(self) -> str:
-        return f"views: {self._session.document.recipe.model.source}"
+        document = self._session.document
+        return f"views: {document.folder}/{document.recipe.model.source}"
 
     def saved(self) -> list[SavedView]:
         """The views of the present model, in the order of saving."""

@@ -6,22 +6,23 @@ from collections.abc import Callable, Sequence
 
 import pyqtgraph as pg
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.charts.chart import Chart, add_spots, under_mouse
 from ace_studio.gui.panels.history.columns import when_text
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button
 from ace_studio.session.kept.history import RunSummary
 
 _FIGURES: dict[str, Callable[[RunSummary], float | None]] = {
     tr("latency, ms"): lambda run: run.latency_ms,
-    "speed-up": lambda run: run.speedup,
-    "vs fp32": lambda run: run.float_speedup,
-    "metric": lambda run: run.metric,
-    "drop, %": lambda run: None if run.metric_drop is None else 100 * run.metric_drop,
+    tr("speed-up"): lambda run: run.speedup,
+    tr("vs fp32"): lambda run: run.float_speedup,
+    tr("metric"): lambda run: run.metric,
+    f"{tr('drop')}, %": lambda run: None if run.metric_drop is None else 100 * run.metric_drop,
     tr("size, MB"): lambda run: None if run.size_bytes is None else run.size_bytes / 1e6,
 }
 """What can be drawn, and how it is read."""
@@ -38,21 +39,20 @@ class OverTime(QWidget):
         super().__init__()
         self._colours = colours
         self.runs: tuple[RunSummary, ...] = ()
-        self.figure = QComboBox()
-        self.figure.setAccessibleName(tr("Figure"))
-        self.figure.addItems(list(_FIGURES))
-        self.figure.activated.connect(lambda _: self._draw())
+        self.title = ""
+        """Of the model."""
+        self.figure = ComboBox(tr("Figure"), [(name, name) for name in _FIGURES], chosen=self._draw)
         self.headline = ElidedLabel()
         head = row(button(tr("Back to the list"), self.left.emit), self.figure, self.headline, margin=GAP, stretch=2)
         self.chart = Chart(tr("Over time"))
         self.chart.widget.scene().sigMouseClicked.connect(self._clicked)
         self.setLayout(column(head, self.chart, gap=0, stretch=1))
 
-    def show_model(self, title: str, runs: Sequence[RunSummary], colours: Colours) -> None:
-        """Draw the runs of one model that came to a result; they come newest first."""
+    def show_runs(self, runs: Sequence[RunSummary], colours: Colours) -> None:
+        """Draw the runs of the model that came to a result; they come newest first."""
         self._colours = colours
-        self.runs = tuple(run for run in reversed(runs) if run.title == title and not run.is_unfinished)
-        self.headline.setText(tr("{title}: the chosen target of each run, the newest at the right", title=title))
+        self.runs = tuple(run for run in reversed(runs) if run.title == self.title and not run.is_unfinished)
+        self.headline.setText(tr("{title}: the chosen target of each run, the newest at the right", title=self.title))
         self._draw()
 
     def _draw(self) -> None:

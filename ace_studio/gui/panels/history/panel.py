@@ -107,6 +107,8 @@ class HistoryPanel(Panel):
             self._runs = document.history
             show_columns(self.table, self.model, history_columns(self._runs, self.colours))
             self._select([at for at, run in enumerate(self._runs) if run.id in kept])
+            if self.over_time is not None:
+                self.over_time.show_runs(self._runs, self.colours)
         self._show_count()
         self._show_actions()
 
@@ -130,7 +132,8 @@ class HistoryPanel(Panel):
             self.over_time.left.connect(lambda: self._pages.setCurrentWidget(self._list))
             self.over_time.chosen.connect(self._choose)
             self._pages.addWidget(self.over_time)
-        self.over_time.show_model(self._chosen()[0].title, self._runs, self.colours)
+        self.over_time.title = self._chosen()[0].title
+        self.over_time.show_runs(self._runs, self.colours)
         self._pages.setCurrentWidget(self.over_time)
 
     def _choose(self, run_id: int) -> None:
@@ -158,6 +161,8 @@ class HistoryPanel(Panel):
             self._show_page(self.session.document)
         if self._runs:
             self.model.set_columns(history_columns(self._runs, colours))
+        if self.over_time is not None:
+            self.over_time.show_runs(self._runs, colours)
 
     def _chosen(self) -> list[RunSummary]:
         rows = self.table.selectionModel().selectedRows()

@@ -61,3 +61,9 @@ def test_views_are_kept_for_the_model_replaced_by_name_and_removed(desk, panel):
     assert names_in(panel.views.menu()) == ["one"]
     desk.session.settings.remember(panel.views._key, [{"name": 3}])
     assert panel.views.saved() == []
+
+
+def test_a_model_of_the_same_name_in_another_folder_has_its_own_views(desk, panel):
+    save_as(panel, "one")
+    desk.session._state.change(folder="/elsewhere")
+    assert panel.views.saved() == []
