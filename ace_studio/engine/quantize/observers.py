@@ -84,7 +84,8 @@ class ValueObserver:
             sampled = flat[:: -(-flat.numel() // SAMPLED_VALUES)].cpu()
             if self._choice.observer in _LOSSES:  # 0 lies on every grid; behind a ReLU it would outweigh the rest
                 sampled = sampled[sampled != 0.0]
-            self._counts += torch.histc(sampled, 2 * BINS_PER_SIDE, -self._bound, self._bound).double()
+            # Wide: the bound of the most negative float32, with which models mask, is 2^128.
+            self._counts += torch.histc(sampled.double(), 2 * BINS_PER_SIDE, -self._bound, self._bound)
 
     @property
     def seen(self) -> ValueRange:

@@ -99,6 +99,16 @@ def test_ranges_scale_with_the_values(observer, scale):
     assert found.high / scale == pytest.approx(unit.high, rel=0.15)  # bins lie elsewhere
 
 
+@pytest.mark.parametrize("observer", list(Observer))
+@pytest.mark.parametrize("grid", list(ActivationGrid))
+def test_a_mask_of_the_most_negative_number_has_a_range(observer, grid):
+    values = _normal()
+    values[::3] = torch.finfo(torch.float32).min
+    found = _seen(values, observer, grid=grid, parts=2)
+    assert found.low < -1e38
+    assert grid is ActivationGrid.SYMMETRIC or 0.0 < found.high < 10.0
+
+
 def test_a_symmetric_range_lies_around_zero():
     for observer in Observer:
         found = _seen(_normal() - 1.0, observer, grid=ActivationGrid.SYMMETRIC)
