@@ -65,6 +65,8 @@ def _mid_ranks(values: SampleArray) -> Statistic:
 
 
 IGNORED_LABEL = -100
+_SUM_TOLERANCE = 1e-3
+"""Scores of classes that add up to 1 this closely are probabilities."""
 
 
 @dataclass(frozen=True)
@@ -218,10 +220,11 @@ def _scores_and_truth(outputs: Tensor, labels: Tensor) -> tuple[SampleArray, Sam
         return scores, (truth > 0.5).astype(np.float64)
     if scores.shape[1] == 2:
         return scores[:, 1:] - scores[:, :1], (truth == 1).astype(np.float64)
-    classes = np.arange(scores.shape[1])
-    # Logits of different samples are not on one scale; probabilities are.
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shifted / shifted.sum(axis=1, keepdims=True), (truth == classes).astype(np.float64)
+    if not ((scores >= 0).all() and (abs(scores.sum(axis=1) - 1) <= _SUM_TOLERANCE).all()):
+        # Logits of different samples are not on one scale; probabilities are.
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        scores /= scores.sum(axis=1, keepdims=True)
+    return scores, (truth == np.arange(scores.shape[1])).astype(np.float64)
 
 
 def _spearman(outputs: Tensor, labels: Tensor) -> Score:

@@ -61,6 +61,7 @@ def test_auc_is_that_of_scikit_learn_with_ties_and_with_several_classes():
     outputs, labels = random(150, 4), classes(150, 4)
     expected = sklearn_metrics.roc_auc_score(labels, outputs.softmax(1), multi_class="ovr", average="macro")
     assert value("auc", outputs, labels) == pytest.approx(expected)
+    assert value("auc", outputs.softmax(1), labels) == pytest.approx(expected)
     two = random(150, 2)
     assert value("auc", two, labels > 1) == pytest.approx(
         sklearn_metrics.roc_auc_score(labels > 1, two[:, 1] - two[:, 0])
