@@ -104,14 +104,11 @@ class Hierarchy:
         return table
 
 
-def build_hierarchy(
-    table: GraphTable, *, fold_identical: bool = True, subgraphs: Sequence[SubgraphReport] = ()
-) -> Hierarchy:
+def build_hierarchy(table: GraphTable, *, subgraphs: Sequence[SubgraphReport] = ()) -> Hierarchy:
     """The tree of blocks of a table.
 
     Args:
         table: The captured graph.
-        fold_identical: Whether runs of identical layers become one block.
         subgraphs: Names and fates of the subgraphs, if the graph is in subgraphs.
     """
     tree = plant(table, subgraphs)
@@ -122,8 +119,7 @@ def build_hierarchy(
     signatures = Signatures(table, tree, eager=frozenset(at for at, one in enumerate(subgraphs) if one.error))
     segments = Segments(table, tree)
     for block in reversed(preorder(tree)):
-        if fold_identical:
-            fold_runs(tree, block, signatures)
+        fold_runs(tree, block, signatures)
         signatures.of_block(block)
         segments.cut(block)
     return _columns(table, tree, signatures, tuple(row_names))

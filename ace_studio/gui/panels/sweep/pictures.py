@@ -9,7 +9,7 @@ from PySide6.QtGui import QBrush, QColor
 from PySide6.QtWidgets import QAbstractItemView, QTableWidget, QTableWidgetItem
 
 from ace_studio.gui.charts.chart import Chart, add_spots
-from ace_studio.gui.graph_view.colours import text_on
+from ace_studio.gui.graph_view.colours import blend, text_on
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import ms_text
@@ -74,19 +74,13 @@ class HeatTable(QTableWidget):
         self.setRowCount(len(shown.rows))
         self.setHorizontalHeaderLabels([shape or tr("one size") for shape in shown.shapes])
         self.setVerticalHeaderLabels([tr("batch {batch}", batch=batch) for batch, _ in shown.rows])
-        fast, slow = QColor(colours.surface), QColor(colours.accent)
         for at, (_, cells) in enumerate(shown.rows):
             for place, cell in enumerate(cells):
                 item = QTableWidgetItem("" if cell is None else ms_text(cell.row.latency_ms))
                 item.setTextAlignment(Qt.AlignmentFlag.AlignCenter)
                 if cell is not None:
-                    fill = _mixed(fast, slow, cell.share)
-                    item.setBackground(QBrush(fill))
-                    item.setForeground(QBrush(QColor(text_on(fill.name()))))
+                    fill = blend(colours.accent, colours.surface, share=cell.share)
+                    item.setBackground(QBrush(QColor(fill)))
+                    item.setForeground(QBrush(QColor(text_on(fill))))
                     item.setToolTip(job_words(cell.row))
                 self.setItem(at, place, item)
-
-
-def _mixed(one: QColor, other: QColor, share: float) -> QColor:
-    pairs = ((one.red(), other.red()), (one.green(), other.green()), (one.blue(), other.blue()))
-    return QColor(*(round(first + (second - first) * share) for first, second in pairs))
