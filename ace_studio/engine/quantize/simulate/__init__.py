@@ -9,7 +9,6 @@ what is measured.
     ranges = observe_ranges(graph.graph_module, examples)        # only int8-static needs them
     simulator = Simulator(graph, ranges=ranges, style=PAIRS)
     outputs = simulator.outputs(plan, example)                   # the whole model under a plan
-    simulator.local(wanted, example, visit=...)                  # every op alone, on float inputs, in one pass
     simulator.errors(plan, examples)                             # op id -> error of its value in the whole model
 
 An example is the list of flat tensor inputs, as `Example.tensors` gives it.
@@ -17,7 +16,6 @@ An example is the list of flat tensor inputs, as `Example.tensors` gives it.
 
 from __future__ import annotations
 
-from ace_studio.engine.quantize.simulate.arithmetic import simulated_precisions
 from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, int8_layout, rounding_sums
 from ace_studio.engine.quantize.simulate.lockstep import Correct, Step
 from ace_studio.engine.quantize.simulate.runs import OpError, add_energy

@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from ace_studio.engine.ops.families import ADDING_OPS
 from ace_studio.engine.ops.roles import OpRole, op_role, stores_table
 from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem
 from ace_studio.engine.quantize.fake_quantize import cast_round_trip, round_activation, round_rows, round_weight
@@ -20,18 +19,6 @@ WEIGHT_CACHE_BYTES = 1 << 30
 """Rounded weights are kept for the next example up to this size."""
 
 How = tuple[Precision, Scheme]
-
-
-def simulated_precisions(op: str) -> frozenset[Precision]:
-    """The precisions at which this operator (``aten.conv2d.default``) differs from fp32 in the simulation."""
-    role = op_role(op)
-    found = set() if cast_problem(op) else set(HALF_DTYPES)
-    if role is not None:
-        found |= {Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.FP8} | WEIGHT_ONLY
-    found |= {one for one in Precision if stores_table(op, one)}
-    if op in ADDING_OPS:
-        found.add(Precision.INT8_STATIC)
-    return frozenset(found)
 
 
 class OpArithmetic:

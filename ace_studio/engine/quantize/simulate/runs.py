@@ -1,9 +1,9 @@
-"""Three runs of a graph: under a plan, in float with some ops run again alone, and both side by side."""
+"""Two runs of a graph: under a plan, and in float and under it side by side."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,13 @@ from ace_studio.engine.flow import BoundPlan
 from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.quantize.flat_graph import OP_ID
-from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, copied, simulated_precisions
+from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, copied
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, int8_layout
 from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.recipes.plan import Precision, Scheme
 
 KEPT_BYTES = 512 << 20
 """Values of one run are kept up to this size, so that a question about another op need not run the graph again."""
-
-Visit = Callable[[str, Precision, Tensor, Tensor], None]
-"""Called with op id, precision, the op's float result and its simulated one (same shape, float32)."""
 
 
 class PlannedOps:
@@ -77,33 +74,6 @@ class PlanRun(fx.Interpreter):
             return self._ops.value_for_readers(n, super().run_node(n))
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         return self._ops.value_for_readers(n, self._arithmetic.run_op(n, args, kwargs, how))
-
-
-class LocalRun(fx.Interpreter):
-    """Runs the graph in float and the wanted ops again, alone."""
-
-    def __init__(
-        self,
-        arithmetic: OpArithmetic,
-        wanted: Mapping[str, Collection[Precision]],
-        visit: Visit,
-        schemes: Callable[[str], Scheme],
-    ) -> None:
-        super().__init__(arithmetic.graph_module)
-        self._arithmetic, self._wanted, self._visit, self._schemes = arithmetic, wanted, visit, schemes
-
-    def run_node(self, n: fx.Node) -> Any:
-        """Run one node, alone first, because an op may write into its input."""
-        op_id = n.meta.get(OP_ID, "")
-        asked = self._wanted.get(op_id, ()) if n.op == "call_function" else ()
-        useful = [one for one in asked if one in simulated_precisions(str(n.target))]
-        args, kwargs = self.fetch_args_kwargs_from_env(n) if useful else ((), {})
-        alone = [self._arithmetic.run_op(n, args, kwargs, (one, self._schemes(op_id))) for one in useful]
-        result = super().run_node(n)
-        if isinstance(result, Tensor) and result.is_floating_point():
-            for precision, simulated in zip(useful, alone, strict=True):
-                self._visit(op_id, precision, result, simulated)
-        return result
 
 
 class _Pair:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,6 @@ from ace_studio.engine.quantize.simulate import runs
 from ace_studio.engine.quantize.simulate.arithmetic import OpArithmetic
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Style
 from ace_studio.engine.quantize.simulate.lockstep import Correct, LockstepRun, fitting_examples
-from ace_studio.records.recipes.plan import Precision, Scheme
 
 
 class Simulator:
@@ -51,28 +50,6 @@ class Simulator:
         """The flat outputs of the graph as it is, in float."""
         with torch.no_grad():
             return list(fx.Interpreter(self.graph_module).run(*[leaf.clone() for leaf in example]))
-
-    def local(
-        self,
-        wanted: Mapping[str, Collection[Precision]],
-        example: Sequence[Tensor],
-        *,
-        visit: runs.Visit,
-        schemes: Callable[[str], Scheme] = lambda _: Scheme(),
-    ) -> None:
-        """One float pass; each wanted op is also run alone, on its float inputs, at each wanted precision.
-
-        Args:
-            wanted: Op id -> precisions. Ops whose result is no single float tensor are passed over, and so are
-                precisions that change nothing there (`simulated_precisions`).
-            example: Flat tensor inputs.
-            visit: Gets each pair of results while the pass is at that op; it must copy what it keeps.
-            schemes: Op id -> grids; `BoundPlan.scheme_of` fits.
-
-        Raises: ValueError if an int8-static op reads a value whose range is not known.
-        """
-        with torch.no_grad():
-            runs.LocalRun(self._arithmetic, wanted, visit, schemes).run(*[leaf.clone() for leaf in example])
 
     def lockstep(
         self, plan: BoundPlan, examples: Sequence[Sequence[Tensor]], correct: Correct, *, reference: FloatGraph

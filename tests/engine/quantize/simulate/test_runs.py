@@ -8,30 +8,10 @@ import torch
 from ace_studio.engine.quantize.simulate import (
     PAIRS,
     READS,
-    simulated_precisions,
 )
 from ace_studio.engine.quantize.simulate.runs import OpError, add_energy
 from ace_studio.records.recipes.plan import Precision
-from tests.engine.quantize.simulate.plans import ALL, ops_of, plan_of, simulated_in, simulator_of
-
-
-def test_an_op_alone_differs_as_if_it_were_the_only_one_planned(program):
-    simulator, examples = simulator_of(program)
-    seen = {}
-
-    def visit(op_id, precision, wide, rounded):
-        seen[op_id, precision] = OpError(
-            float(wide.double().square().sum()), float((wide - rounded).double().square().sum())
-        )
-
-    wanted = {op_id: ALL for op_id, node in ops_of(simulator.graph_module)}
-    simulator.local(wanted, examples[0], visit=visit)
-    assert {op_id for op_id, _ in seen} >= {
-        op_id for op_id, node in ops_of(simulator.graph_module) if simulated_precisions(str(node.target))
-    }
-    for (op_id, precision), error in seen.items():
-        planned = simulator.errors(plan_of(simulator, precision, only={op_id}), examples)[op_id]
-        assert planned.sqnr_db == pytest.approx(error.sqnr_db, abs=0.01), (op_id, precision)
+from tests.engine.quantize.simulate.plans import simulated_in
 
 
 def test_a_style_changes_only_int8_static():
