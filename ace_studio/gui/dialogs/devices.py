@@ -6,13 +6,13 @@ from functools import partial
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import button, fit_screen, label, named, selectable, show_words, text_field
 from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.devices import Device, DeviceCheck
 from ace_studio.records.errors import AceError
@@ -47,7 +47,7 @@ class DevicesDialog(QDialog):
             other.setAutoDefault(False)
         self.said = selectable(label("", "dim"))
         self._say = partial(show_words, self.said)
-        self.checking = DialogThread(self)
+        self.checking = WorkThread(self)
         self.checking.finished.connect(self._checked)
         self.finished.connect(lambda _: self.checking.stop())
         fields = row(*(named(*one) for one in (

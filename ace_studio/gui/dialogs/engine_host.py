@@ -9,7 +9,6 @@ from functools import partial
 
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
-from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling
@@ -24,6 +23,7 @@ from ace_studio.gui.widgets.small import (
     show_words,
     text_field,
 )
+from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
 from ace_studio.gui.words.formatting import bytes_text
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.errors import ErrorCode
@@ -64,7 +64,7 @@ class EngineHostDialog(QDialog):
         self._say = partial(show_words, self.said)
         self.log = plain_text(tr("What pip says"))
         self.log.hide()
-        self.work = DialogThread(self)
+        self.work = WorkThread(self)
         self.work.told.connect(self.log.appendPlainText)
         self.work.finished.connect(self._answered)
         self.finished.connect(lambda _: self.work.stop())

@@ -7,11 +7,11 @@ from typing import Any
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.dialogs.dialog_thread import DialogThread, Started, Tell
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN
 from ace_studio.gui.widgets.layouts import box, column, row, scrolling
 from ace_studio.gui.widgets.small import ProgressBar, button, fit_screen, label, selectable, show_words
+from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
 from ace_studio.gui.words.problems import problem_text
 from ace_studio.records.devices import Device
 from ace_studio.records.errors import Problem
@@ -37,7 +37,7 @@ class MeasureDialog(QDialog):
         self.setLayout(column(self.step, self.bar, said, row(None, self.end_button), margin=MARGIN, gap=GAP, stretch=2))
         for each in (self.said, self.wrong):
             each.hide()
-        self.measuring = DialogThread(self)
+        self.measuring = WorkThread(self)
         self.measuring.told.connect(self._tell)
         self.measuring.finished.connect(self._ended)
         self.finished.connect(lambda _: self.measuring.stop())

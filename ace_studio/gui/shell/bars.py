@@ -90,8 +90,8 @@ class Bars(QWidget):
         self._details = self.problem.add_button(tr("Details"), lambda: show_panel("problems"))
         self.install_button = self.problem.add_button(tr("Install the engine…"), install_engine, role="primary")
         self.install = Bar(theme, mood="info", icon="info")
-        self.install.add_button(tr("Cancel"), installer.requestInterruption)
-        installer.progressed.connect(self._show_install)
+        self.install.add_button(tr("Cancel"), installer.ask_to_stop)
+        installer.told.connect(self._show_install)
         installer.finished.connect(self.install.hide)
         self.past = Bar(theme, mood="info", icon="clock")
         self.past.add_button(tr("Back to the present"), session.history.leave_past_run, role="primary")
@@ -169,7 +169,8 @@ class Bars(QWidget):
         everything = " ".join(sentence(told(part)) for part in (newest.why, newest.remedy) if part)
         self.problem.say(told(newest.what), everything)
 
-    def _show_install(self, step: str, fraction: float) -> None:
+    def _show_install(self, progress: tuple[str, float]) -> None:
+        step, fraction = progress
         if self._session.document.recipe.model.source:  # else the start page shows it
             self.install.say(tr("Installing the engine"), f"{step}: {number(fraction, '.0%')}")
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFrame
 
 from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, label
-from ace_studio.records.errors import AceError, Problem
+from ace_studio.gui.widgets.work_thread import Started, Tell, Work, WorkThread
+from ace_studio.records.errors import Problem
 from ace_studio.session.document import Document
-
-if TYPE_CHECKING:
-    from ace_studio.jobs.engine_packs import InstallStep
 
 _STEP_WORDS = {
     "HASH": tr("Comparing the checksum"),
@@ -25,54 +22,39 @@ _STEP_WORDS = {
 }
 
 
-class PackInstaller(QThread):
-    """Installs one pack at a time, off the main thread. `finished` follows, also after `cancel`."""
-
-    progressed = Signal(str, float)
-    """What it is doing, in the language of the window, and the fraction of that; below 0 if that is not known."""
+class PackInstaller(WorkThread):
+    """Installs one pack at a time. It tells what it does, and the fraction of that; below 0 if that is not known."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self.what = ""
         """What is installed: the name of a file, or where else it comes from."""
-        self._work: Callable[[], object] = lambda: None
-        self.problem: Problem | None = None
-        """Why the last installation failed, for whoever hears `finished`."""
 
     def install(self, file: Path) -> None:
         """Begin with a file; does nothing while another installation goes on."""
-        from ace_studio.jobs.engine_packs import install  # noqa: PLC0415 - not needed for the first picture
+        from ace_studio.jobs.engine_packs import InstallStep, install  # noqa: PLC0415 - not needed for the first picture
 
-        self._begin(file.name, lambda: install(file, self._report, self.isInterruptionRequested))
+        def work(tell: Tell, _: Started) -> object:
+            def report(step: InstallStep, fraction: float) -> None:
+                tell((_STEP_WORDS[step.name], fraction))
+
+            return install(file, report, lambda: self.is_stopped)
+
+        self._begin(file.name, work)
 
     def make_online(self) -> None:
         """Begin to make a pack from the network; does nothing while another installation goes on."""
         from ace_studio.jobs.online_engine import make_online  # noqa: PLC0415 - not needed for the first picture
 
-        self._begin(tr("From the network, by pip"), lambda: make_online("", self._say, self.isInterruptionRequested))
+        def work(tell: Tell, _: Started) -> object:
+            return make_online("", lambda line: tell((line, -1.0)), lambda: self.is_stopped)
 
-    def _begin(self, what: str, work: Callable[[], object]) -> None:
+        self._begin(tr("From the network, by pip"), work)
+
+    def _begin(self, what: str, work: Work) -> None:
         if not self.isRunning():
-            self.what, self._work, self.problem = what, work, None
-            self.start()
-
-    def run(self) -> None:
-        """Install in this thread."""
-        try:
-            self._work()
-        except AceError as error:
-            self.problem = error.problem
-
-    def _say(self, line: str) -> None:
-        self.progressed.emit(line, -1.0)
-
-    def _report(self, step: InstallStep, fraction: float) -> None:
-        self.progressed.emit(_STEP_WORDS[step.name], fraction)
-
-    def close(self) -> None:
-        """Cancel, and wait until nothing is left of it."""
-        self.requestInterruption()
-        self.wait()
+            self.what = what
+            self.begin(work)
 
 
 class EngineCard(QFrame):
@@ -104,10 +86,10 @@ class EngineCard(QFrame):
         others = row(self.file_button, self.online_button, self.python_button, None)
         self._offers = box(column(row(self.offer_button, None), others))
         self._step, self._bar = label("", "dim"), ProgressBar(tr("Progress"))
-        self.cancel_button = button(tr("Cancel"), installer.requestInterruption)
+        self.cancel_button = button(tr("Cancel"), installer.ask_to_stop)
         self._progress = box(column(self._step, row(self._bar, self.cancel_button, stretch=0)))
         self.setLayout(column(self._title, self._why, self._offers, self._progress, margin=MARGIN))
-        installer.progressed.connect(self._show_progress)
+        installer.told.connect(self._show_progress)
         self._problem: Problem | None = None
         installer.started.connect(self._show)
         installer.finished.connect(self._show)
@@ -140,6 +122,7 @@ class EngineCard(QFrame):
                 self.offer_button.setText(tr("Install {name}", name=self._offered.name.removesuffix(".tar.gz")))
                 self.offer_button.setToolTip(str(self._offered))
 
-    def _show_progress(self, step: str, fraction: float) -> None:
+    def _show_progress(self, progress: tuple[str, float]) -> None:
+        step, fraction = progress
         self._step.setText(step if fraction < 0 else f"{step}: {number(fraction, '.0%')}")
         self._bar.show_fraction(None if fraction < 0 else fraction)

@@ -262,7 +262,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
         """Keep the layout. Unsaved choices are remembered already, and offered at the next start."""
-        self.commands.installer.close()
+        self.commands.installer.stop()
         keep_geometry(self, self.session.settings, "geometry")
         if self._workbench is not None:
             with suppress(AceError):  # the layout is not worth a message while the window closes

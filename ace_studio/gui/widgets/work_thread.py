@@ -1,24 +1,25 @@
-"""Work of a dialog off the main thread, on this machine or another one, which can be stopped."""
+"""Work off the main thread, on this machine or another one, which can be stopped."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QCoreApplication, QObject, QThread, Signal
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
-from ace_studio.records.system_faults import system_problem
+
+if TYPE_CHECKING:
+    import subprocess
 
 Tell = Callable[[Any], None]
-Started = Callable[[subprocess.Popen[Any]], object]
+Started = Callable[["subprocess.Popen[Any]"], object]
 Work = Callable[[Tell, Started], object]
 """Tells progress to the first, and gives every process that it starts to the second."""
 
 
-class DialogThread(QThread):
+class WorkThread(QThread):
     """One piece of work at a time. `finished` follows, also after `stop`."""
 
     told = Signal(object)
@@ -51,6 +52,8 @@ class DialogThread(QThread):
         except AceError as error:
             self.problem = error.problem
         except OSError as error:
+            from ace_studio.records.system_faults import system_problem  # noqa: PLC0415 - loaded when it is needed
+
             self.problem = system_problem(error) or Problem(
                 code=ErrorCode.SYSTEM, what="A file could not be used", why=message_of(error)
             )
