@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
-from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from ace_studio.gui.style.language import tr
@@ -166,11 +166,11 @@ class Tour(QFrame):
             self._place()
         return super().eventFilter(watched, event)
 
-    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802 - Qt's name
-        """Take the frame away with the card."""
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
+        """Take the frame away with the card. A minimised window hides both, and shows them again."""
         self._settled.stop()
         self._frame.deleteLater()
-        super().hideEvent(event)
+        super().closeEvent(event)
 
 
 class _Frame(QWidget):

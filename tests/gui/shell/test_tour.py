@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt
+from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.shell.tour import STOPS, Tour
 
@@ -72,3 +73,14 @@ def test_the_window_is_used_while_the_card_is_there_and_a_second_tour_replaces_t
     desk.do("tour")
     assert len(tours(desk)) == 1
     assert tours(desk)[0] is not tour
+
+
+def test_the_tour_goes_on_in_a_window_that_was_minimised(desk, tour):
+    desk.window.showMinimized()
+    desk.settle()
+    desk.window.showNormal()
+    desk.settle()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    desk.bot.wait(150)
+    click(desk, tour.next_button)
+    assert tour.isVisible() and tour._frame.isVisible()
