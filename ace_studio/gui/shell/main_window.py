@@ -169,6 +169,7 @@ class MainWindow(QMainWindow):
 
             self._workbench = Workbench(self.session, self.theme)
             self._workbench.about_to_open.connect(self.bars.offer_return)
+            self._workbench.filled.connect(self._show_filled)
             self._workbench.dialog_wanted.connect(lambda name, given: self.commands.show_dialog(name, *given))
             self._pages.addWidget(self._workbench)
             layout = self.session.settings.recall("layout")
@@ -192,8 +193,10 @@ class MainWindow(QMainWindow):
         Tour(self).go(0)
 
     def _toggle_fill(self) -> None:
-        """Let one panel take the whole window, or give the others their places back."""
-        is_filled = self.workbench.toggle_fill()
+        self.workbench.toggle_fill()
+
+    def _show_filled(self, is_filled: bool) -> None:
+        """Leave the whole window to the panel that fills it."""
         self.toolbar.setVisible(not is_filled)
         self.step_line.setHidden(is_filled)
         self.statusBar().setVisible(not is_filled)

@@ -42,6 +42,8 @@ class Workbench(QWidget):
     """A dialog that a panel asks for."""
     about_to_open = Signal()
     """Another model is about to be opened."""
+    filled = Signal(bool)
+    """Whether one panel fills the window now."""
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -165,6 +167,9 @@ class Workbench(QWidget):
         """Bring a panel to the front."""
         slot = self._slots[panel_id]
         window = self._windows.get(panel_id)
+        place = window or (slot if panel_id == "graph" else self._tabs[self._homes[panel_id]])
+        if self._hidden and not place.isVisible():
+            self._fill(is_filled=False)
         if window is not None:
             window.raise_()
             window.activateWindow()
@@ -202,16 +207,18 @@ class Workbench(QWidget):
         """Whether an area is not hidden."""
         return not self._tabs[area].isHidden()
 
-    def toggle_fill(self) -> bool:
+    def toggle_fill(self) -> None:
         """Let the panel that has the keyboard, or the graph, take all the room, or give it back.
 
-        A panel in a window of its own takes the whole screen. Returns: whether a panel fills this window now.
+        A panel in a window of its own takes the whole screen.
         """
         window = self._focused_window()
         if window is not None:
             window.toggle_fill()
-            return bool(self._hidden)
-        is_filled = not self._hidden
+        else:
+            self._fill(is_filled=not self._hidden)
+
+    def _fill(self, *, is_filled: bool) -> None:
         if is_filled:
             inside = (area for area in self._tabs.values() if area.isAncestorOf(QApplication.focusWidget() or area))
             kept = next(inside, self._slots["graph"])
@@ -221,7 +228,7 @@ class Workbench(QWidget):
         for part in self._hidden:
             part.setVisible(not is_filled)
         self._hidden = self._hidden if is_filled else ()
-        return is_filled
+        self.filled.emit(is_filled)
 
     # --- docking ---
 
@@ -302,7 +309,7 @@ class Workbench(QWidget):
     def save_layout(self) -> dict[str, str]:
         """Sizes, hidden areas, front tabs, places and windows of panels, for `restore_layout`."""
         if self._hidden:
-            self.toggle_fill()
+            self._fill(is_filled=False)
         state = {area.value: self.current(area) for area in Area}
         state |= {f"{area}-shown": "yes" if self.is_shown(area) else "" for area in Area}
         state |= {f"place-{each.id}": home for each in PANELS if (home := self._homes[each.id]) is not each.place}

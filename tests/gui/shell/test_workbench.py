@@ -125,6 +125,25 @@ def test_f11_gives_a_panel_the_whole_window_and_esc_gives_it_back(desk, panel_id
     assert desk.window.actions_.by_id["cancel"].shortcut().toString() == "Esc"
 
 
+@pytest.mark.parametrize("filling", ["graph", "plan", "charts"])
+def test_a_panel_that_is_asked_for_while_another_fills_the_window_ends_that(desk, filling):
+    desk.ran()
+    desk.window.activateWindow()
+    desk.bot.waitUntil(desk.window.isActiveWindow)
+    desk.do(f"show-{filling}") if filling != "graph" else desk.window.workbench.show_panel("graph", focus=True)
+    for wanted in ("results", "model", "graph"):
+        desk.do("fill")
+        assert not desk.window.toolbar.isVisible()
+        is_beside = desk.window.workbench._slots[filling].parent() is desk.window.workbench._slots[wanted].parent()
+        desk.panel(wanted)
+        assert desk.window.workbench.panel(wanted).isVisible()
+        assert desk.window.toolbar.isVisible() is not is_beside
+        if is_beside:
+            desk.do("fill")
+        desk.window.workbench.show_panel(filling, focus=True)
+        desk.settle()
+
+
 def tabs_that_show(desk, area):
     tabs = desk.window.workbench._tabs[area]
     return [tabs.tabText(at) for at in range(tabs.count()) if tabs.isTabVisible(at)]
