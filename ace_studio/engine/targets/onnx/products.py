@@ -32,6 +32,49 @@ def as_matmuls(model: Any, names: Collection[str]) -> list[str]:
     return fit
 
 
+def store_transposed(model: Any, readers: Collection[str] = ()) -> bool:
+    """Store weights as they are read through a ``Transpose``, in place: a quantizer takes stored factors only.
+
+    A weight that is only read so, as layers that share it do, is stored transposed. One that is read as it is too, as
+    the table of a tied embedding, gets a transposed copy for the nodes in ``readers`` only.
+
+    Returns: Whether there was such a weight.
+    """
+    from onnx import numpy_helper
+
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    found: dict[str, list[Any]] = {}
+    for node in model.graph.node:
+        for name in set(node.input):
+            found.setdefault(name, []).append(node)
+    results = {output.name for output in model.graph.output}
+    idle = set()
+    is_changed = False
+    for node in [node for node in model.graph.node if node.op_type == "Transpose" and node.input[0] in constants]:
+        order = _attribute(node, "perm", None)
+        is_always = all(
+            one.op_type == "Transpose" and _attribute(one, "perm", None) == order for one in found[node.input[0]]
+        )
+        around = found.get(node.output[0], [])
+        chosen = [one for one in around if is_always or one.name in readers]
+        if not chosen or (is_always and node.output[0] in results):
+            continue
+        stored = "_".join([node.input[0], "transposed", *map(str, order or ())])
+        if stored not in constants:
+            array = np.transpose(numpy_helper.to_array(constants[node.input[0]]), order)
+            model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), stored))
+            constants[stored] = model.graph.initializer[-1]
+        is_changed = True
+        for one in chosen:
+            one.input[:] = [stored if name == node.output[0] else name for name in one.input]
+        idle |= {node.output[0]} if len(chosen) == len(around) else set()
+    kept = [node for node in model.graph.node if not idle.intersection(node.output)]
+    model.graph.ClearField("node")
+    model.graph.node.extend(kept)
+    drop_unused_constants(model)
+    return is_changed
+
+
 def unfit(node: Any, constants: Mapping[str, Any]) -> str:
     """Why no ``MatMul`` with a stored matrix can be made of a node; empty if one can, or if it is no product."""
     if node.op_type not in {"MatMul", *_WRITTEN_OTHERWISE}:

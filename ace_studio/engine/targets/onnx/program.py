@@ -20,6 +20,7 @@ from ace_studio.engine.examples.leaves import path_keys
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.products import store_transposed
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole
@@ -111,6 +112,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         _refuse_too_large(exported.model.graph)
         model = exported.model_proto
     _drop_notes(model)
+    store_transposed(model)
     name_nodes(model)
     covered = covered_steps(graph_steps(model), before, inputs=graph_inputs)
     owners = owners_of(covered, owners_before, heavy_ops(captured.table))

@@ -7,6 +7,7 @@ convolution and product, behind its ReLU, and an int32 bias whose scale is the p
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx import static
-from ace_studio.engine.targets.onnx.products import as_matmuls, drop_unused_constants, unfit
+from ace_studio.engine.targets.onnx.products import as_matmuls, drop_unused_constants, store_transposed, unfit
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.onnx.tables import pack_tables, planned_lookups
 from ace_studio.records.errors import AceError, ErrorCode
@@ -47,6 +48,8 @@ def quantize_program(
     Raises: AceError(UNSUPPORTED) if the quantizer changed nothing.
     """
     model = copy.deepcopy(program.model)
+    if store_transposed(model, program.nodes_of(frozenset(job.plan.ops) - job.plan.ops_at(Precision.FP32))):
+        program = dataclasses.replace(program, model=copy.deepcopy(model))
     tables, notes = planned_lookups(program, job)
     pack_tables(model, tables)
     drop_unused_constants(model)

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.onnx.products import as_matmuls, unfit
+from ace_studio.engine.targets.onnx.products import as_matmuls, store_transposed, unfit
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
@@ -135,3 +135,30 @@ def test_a_batch_of_stored_matrices_stays_float_and_says_so():
     assert reasons["matmul"][0] == "fp32"
     assert "3 dimension" in reasons["matmul"][1]
     assert reasons["matmul_1"][0] == "int8-dynamic"
+
+
+@pytest.mark.parametrize(("others", "readers", "left"), [((), (), 0), (("Relu",), (), 2), (("Relu",), ("a",), 1)])
+def test_a_weight_is_stored_as_it_is_read_unless_others_read_it_as_it_is(others, readers, left):
+    make = helper.make_node
+    nodes = [node for name in "ab" for node in (
+        make("Transpose", ["w"], [f"t{name}"], name=f"t{name}", perm=[1, 0]),
+        make("MatMul", ["x", f"t{name}"], [f"y{name}"], name=name),
+    )]  # fmt: skip
+    nodes += [make(kind, ["w"], ["z"], name="z") for kind in others]
+    results = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("ya", "yb", *["z"][: len(others)])
+    ]
+    weight = np.arange(6, dtype=np.float32).reshape(3, 2)
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    before = _run(model, np.ones((1, 2), np.float32))
+    assert store_transposed(model, readers) is (left < 2)
+    assert sum(node.op_type == "Transpose" for node in model.graph.node) == left
+    assert len(model.graph.initializer) == 1 + bool(others and readers)
+    np.testing.assert_array_equal(_run(model, np.ones((1, 2), np.float32)), before)

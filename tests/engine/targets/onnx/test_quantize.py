@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 pytest.importorskip("onnx")
@@ -10,6 +12,7 @@ pytest.importorskip("onnxruntime")
 
 import onnx
 import onnxruntime
+import torch
 from torch import nn
 
 from ace_studio.engine.targets import TARGETS
@@ -69,6 +72,31 @@ def test_a_product_with_a_bias_is_an_integer_kernel_whether_the_sizes_are_known_
     run = {node.op_type for node in onnx.load(tmp_path / "as_run.onnx").graph.node}
     assert "MatMulIntegerToFloat" in run
     assert not run & {"Gemm", "MatMul"}
+
+
+class Tied(nn.Module):
+    """A head that shares its weight with the embedding, and one layer that is used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(128, 64)
+        self.layer = nn.Linear(64, 64)
+        self.head = nn.Linear(64, 128, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, x):
+        return self.head(self.layer(self.layer(self.table(x)).tanh()).tanh())
+
+
+@pytest.mark.parametrize("precision", [Precision.INT8_STATIC, Precision.INT8_DYNAMIC])
+def test_layers_that_share_a_weight_run_in_8_bits_and_store_no_float_of_it(precision, tmp_path):
+    captured = capture(TinyModel(Tied().eval(), [(torch.arange(12).reshape(2, 6),), (torch.arange(12).reshape(2, 6),)]))
+    lowered = TARGET.lower(job_for(TARGET, captured, precision))
+    actual = {one.op_id: one.actual for one in lowered.read_back()}
+    assert [actual[name] for name in ("linear", "linear_1", "linear_2")] == [precision] * 3
+    stored = onnx.load(lowered.save(tmp_path)).graph.initializer
+    assert max(math.prod(one.dims) for one in stored if one.data_type == onnx.TensorProto.FLOAT) < 64 * 64
+    assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 25.0
 
 
 def test_what_8_bit_nodes_made_is_read_as_they_made_it():
