@@ -194,7 +194,11 @@ class Target(ABC):
         return STYLES[self.row.rounding]
 
     def lower(self, job: LoweringJob) -> Lowered:
-        """Build the candidate. Raises AceError(UNSUPPORTED or NOT_INSTALLED) with the op and the reason."""
+        """Build the candidate.
+
+        Raises: AceError(UNSUPPORTED or NOT_INSTALLED) with the op and the reason; anything that the runtime's library
+            raises, which whoever asked puts into words (`pipeline.problems`).
+        """
         self.require()
         for precision in sorted(job.plan.precisions):
             if problem := self.precision_problem(precision):

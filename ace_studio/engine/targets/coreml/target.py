@@ -91,15 +91,7 @@ class CoreMlTarget(Target):
             job.reporter.phase(Phase.COMPRESS, "int8 ops")
         rewritten = quantized_graph(job)
         job.reporter.phase(Phase.LOWER, "converting to Core ML")
-        try:
-            model, owners = coreml_model(rewritten.graph_module, job)
-        except Exception as error:  # border: coremltools raises plain Exception too
-            raise library_error(
-                ErrorCode.UNSUPPORTED,
-                "coremltools cannot convert the model",
-                error,
-                remedy="Write the op that it names with others, make its sizes static, or use another target.",
-            ) from error
+        model, owners = coreml_model(rewritten.graph_module, job)
         return CoreMlLowered(job, model, owners, rewritten, run_problem=self.run_problem())
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:

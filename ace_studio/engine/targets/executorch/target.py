@@ -80,17 +80,9 @@ class ExecuTorchTarget(Target):
         job.reporter.phase(Phase.COMPRESS, "int8 ops")
         rewritten = quantize_for_xnnpack(flat_graph(job.captured.program), job)
         job.reporter.phase(Phase.LOWER, "delegating to XNNPACK")
-        try:
-            with hushed():
-                edge = _delegated(rewritten.graph_module, job)
-                buffer = bytes(_planned(edge).buffer)
-        except (RuntimeError, ValueError, TypeError, KeyError, AssertionError, NotImplementedError) as error:
-            raise library_error(
-                ErrorCode.UNSUPPORTED,
-                "ExecuTorch cannot build the program",
-                error,
-                remedy="Keep the op that it names at fp32, make its sizes static, or use another target.",
-            ) from error
+        with hushed():
+            edge = _delegated(rewritten.graph_module, job)
+            buffer = bytes(_planned(edge).buffer)
         _tell_of_bounds(job)
         return ExecuTorchLowered(job, buffer, kernels_of_edge(edge.exported_program().graph_module, job), rewritten)
 

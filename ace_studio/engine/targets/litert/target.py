@@ -26,7 +26,7 @@ from ace_studio.engine.targets.litert.open_sizes import OpenSizesError
 from ace_studio.engine.targets.litert.quantize import INT8, litert_op_problem, quantized_model
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of, heavy_ops
-from ace_studio.engine.targets.shared.library_error import library_error, library_reason
+from ace_studio.engine.targets.shared.library_error import library_reason
 from ace_studio.engine.targets.shared.support import judge_torch_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
@@ -85,21 +85,6 @@ class LiteRtTarget(Target):
                 "LiteRT cannot leave the dynamic sizes of this model open",
                 why=str(error),
                 remedy="Make all dimensions but one static ([inputs.dims] in the recipe), or use another target.",
-            ) from error
-        except (
-            RuntimeError,
-            ValueError,
-            TypeError,
-            KeyError,
-            AssertionError,
-            NotImplementedError,
-            ImportError,
-        ) as error:
-            raise library_error(
-                ErrorCode.UNSUPPORTED,
-                "The model cannot be converted to LiteRT",
-                error,
-                remedy="Write the op that it names with others, make its sizes static, or use another target.",
             ) from error
         return LiteRtLowered(job, with_limits(content, size_limits(job.captured.inputs)), folded=folded, notes=notes)
 

@@ -19,8 +19,6 @@ from ace_studio.engine.targets.openvino.attention import read_onnx
 from ace_studio.engine.targets.openvino.library import import_nncf
 from ace_studio.engine.targets.openvino.smoothquant import is_asked, is_due, smoothed_if_better
 from ace_studio.engine.targets.shared.flat_call import as_numpy
-from ace_studio.engine.targets.shared.library_error import library_error
-from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.processor import int8_weight_bits
 from ace_studio.records.recipes.plan import Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
@@ -50,38 +48,26 @@ def compress_model(
         program: The fp32 model and its owners.
         job: Plan, calibration and reporter.
         make_session: Opens an ONNX model, to read activations during calibration.
-
-    Raises: AceError(UNSUPPORTED) in NNCF's words if it refuses the model.
     """
     tables, notes = planned_lookups(program, job)
     table_owners = {program.owners[name][0] for name in tables}
-    try:
-        if job.plan.ops_at(Precision.INT8_STATIC):
-            examples = job.calibration()
-            chosen = choose_static(program, job, examples, make_session=make_session)
-            notes = {**chosen.notes, **notes, **dict.fromkeys(table_owners, _WIDENED)}
-            if chosen.nodes and _needs_our_grids(program, job, chosen) and not _grids_problem():
-                model = _with_our_grids(program, job, chosen)
-            elif chosen.nodes:
-                model = _quantize_as_asked(model, program, job, chosen, examples)
-                notes |= _unheeded_grids(program, job, chosen)
-            keep_picked_dims(model)
-        if tables:
-            model = _compress_weights(model, program, tables, Precision.INT8_WEIGHT, group_size=0)
-        for precision in _WEIGHT_ONLY:
-            for group_size, ops in _groups(job, precision).items():
-                if nodes := set(program.nodes_of(ops)) - tables:
-                    model = _compress_weights(model, program, nodes, precision, group_size=group_size)
-            notes = _unheeded_weights(job, precision) | notes
-    except (RuntimeError, ValueError, TypeError) as error:
-        if isinstance(error, AceError):
-            raise
-        raise library_error(
-            ErrorCode.UNSUPPORTED,
-            "NNCF cannot compress this model as planned",
-            error,
-            remedy="Plan fp32 for the ops it names, or another precision.",
-        ) from error
+    if job.plan.ops_at(Precision.INT8_STATIC):
+        examples = job.calibration()
+        chosen = choose_static(program, job, examples, make_session=make_session)
+        notes = {**chosen.notes, **notes, **dict.fromkeys(table_owners, _WIDENED)}
+        if chosen.nodes and _needs_our_grids(program, job, chosen) and not _grids_problem():
+            model = _with_our_grids(program, job, chosen)
+        elif chosen.nodes:
+            model = _quantize_as_asked(model, program, job, chosen, examples)
+            notes |= _unheeded_grids(program, job, chosen)
+        keep_picked_dims(model)
+    if tables:
+        model = _compress_weights(model, program, tables, Precision.INT8_WEIGHT, group_size=0)
+    for precision in _WEIGHT_ONLY:
+        for group_size, ops in _groups(job, precision).items():
+            if nodes := set(program.nodes_of(ops)) - tables:
+                model = _compress_weights(model, program, nodes, precision, group_size=group_size)
+        notes = _unheeded_weights(job, precision) | notes
     return model, notes
 
 

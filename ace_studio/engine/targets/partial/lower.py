@@ -15,13 +15,14 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import BoundPlan, Example, PartialModel, Subgraph, tensor_leaves
 from ace_studio.engine.measure import measure_interleaved, timer_for
+from ace_studio.engine.progress import Cancelled
 from ace_studio.engine.quantize.fidelity import measured_sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Manifest, SavedSubgraph, SubgraphRunner
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.targets.shared.library_error import library_reason
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError
 from ace_studio.records.targets import TargetRow
 
 MOST_CALIBRATION_CALLS = 64
@@ -36,22 +37,22 @@ def lower_subgraphs(target: Target, partial: PartialModel, job: LoweringJob) -> 
         partial: The model in subgraphs.
         job: As for a whole model; its plan has the ids of ``partial.table``.
 
-    Raises: AceError of the first subgraph if no subgraph could be built.
+    Raises: What the first subgraph raised if no subgraph could be built.
     """
     calls = _SubgraphCalls(partial, job)
-    built, errors = [], []
+    built: list[BuiltSubgraph] = []
+    errors: list[Exception] = []
     for number, subgraph in enumerate(partial.subgraphs):
         job.reporter.advance(number / len(partial.subgraphs), f"subgraph {subgraph.name} of {len(partial.subgraphs)}")
         try:
             lowered = target.lower(_job_of(subgraph, job, calls))
-        except AceError as error:
-            if error.problem.code is ErrorCode.CANCELLED:
-                raise
-            errors.append(error)
-            built.append(BuiltSubgraph(subgraph, None, f"{error.problem.what}: {error.problem.why}"))
+        except Cancelled:
+            raise
         except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
-            built.append(BuiltSubgraph(subgraph, None, library_reason(error)))
-            errors.append(AceError.of(ErrorCode.UNSUPPORTED, f"{target.label} cannot build subgraph {subgraph.name}"))
+            errors.append(error)
+            problem = error.problem if isinstance(error, AceError) else None
+            reason = f"{problem.what}: {problem.why}" if problem else library_reason(error)
+            built.append(BuiltSubgraph(subgraph, None, reason))
         else:
             built.append(unless_slower(subgraph, lowered, job))
     if len(errors) == len(built):

@@ -88,7 +88,7 @@ class AotiLowered(TorchLowered):
 def build_package(graph_module: fx.GraphModule, path: Path, job: LoweringJob) -> list[CompiledNode]:
     """Compile for ``job.threads`` threads, and write what the inputs must look like into the package.
 
-    Raises: AceError(UNSUPPORTED) with the compiler's own words if it fails.
+    Raises: AceError(NOT_INSTALLED) without a working C++ compiler; else what the compiler raises.
     """
     job.reporter.phase(Phase.LOWER, "AOTInductor is generating and compiling C++; the first build takes 20-90 s")
     torch.set_num_threads(job.threads)

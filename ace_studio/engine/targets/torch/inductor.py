@@ -159,7 +159,7 @@ def compile_graph(
 ) -> tuple[Callable[..., Sequence[Tensor]], list[CompiledNode]]:
     """Compile a flat graph for ``threads`` threads, which the generated code holds fixed.
 
-    Raises: AceError(UNSUPPORTED) with the compiler's own words if it fails.
+    Raises: AceError(NOT_INSTALLED) without a working C++ compiler; else what the compiler raises.
     """
     reporter.phase(Phase.LOWER, "Inductor is generating and compiling code; the first build takes 20-90 s")
     torch.set_num_threads(threads)
@@ -169,25 +169,17 @@ def compile_graph(
 
 @contextmanager
 def compiler_errors(label: str) -> Iterator[None]:
-    """Turn what the compiler raises into AceError(UNSUPPORTED) with its own words."""
+    """Turn what is raised without a working C++ compiler into AceError(NOT_INSTALLED)."""
     try:
         yield
     except (RuntimeError, AssertionError, TypeError, ValueError, KeyError) as error:
-        if system_problem(error) is not None:
+        if system_problem(error) is not None or "InvalidCxxCompiler" not in f"{type(error).__name__}: {error}":
             raise
-        if "InvalidCxxCompiler" in f"{type(error).__name__}: {error}":
-            raise AceError.of(
-                ErrorCode.NOT_INSTALLED,
-                f"{label}: the C++ compiler does not work; install g++, or name another in the variable CXX",
-                why=message_of(error),
-                remedy="Install g++ (Debian: apt-get install g++), or name another compiler in the variable CXX.",
-                details="".join(traceback.format_exception(error))[-20_000:],
-            ) from error
         raise AceError.of(
-            ErrorCode.UNSUPPORTED,
-            f"{label} could not compile this graph",
-            why=(str(error).strip() or type(error).__name__).splitlines()[0],
-            remedy="Keep the op it names at fp32 with a rule, make its sizes static, or use another target.",
+            ErrorCode.NOT_INSTALLED,
+            f"{label}: the C++ compiler does not work; install g++, or name another in the variable CXX",
+            why=message_of(error),
+            remedy="Install g++ (Debian: apt-get install g++), or name another compiler in the variable CXX.",
             details="".join(traceback.format_exception(error))[-20_000:],
         ) from error
 

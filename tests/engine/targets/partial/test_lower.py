@@ -201,14 +201,15 @@ def test_a_subgraph_that_a_target_cannot_take_stays_eager_and_says_why(
         assert not difference(partial.module(EXAMPLES[0]), lowered(EXAMPLES[0]))
 
 
+@pytest.mark.parametrize("error", [AceError.of(ErrorCode.UNSUPPORTED, "No kernel"), KeyError("No kernel")])
 def test_a_target_that_can_take_no_subgraph_is_an_error(
-    partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    partial: PartialModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fails(job: LoweringJob) -> Any:
-        raise AceError.of(ErrorCode.UNSUPPORTED, "No kernel")
+        raise error
 
     monkeypatch.setattr(TARGETS["eager"], "lower", fails)
-    with pytest.raises(AceError, match="No kernel"):
+    with pytest.raises(type(error), match="No kernel"):
         lower(partial, "eager", tmp_path)
 
 

@@ -12,9 +12,10 @@ import ace_studio
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import OpActual
-from ace_studio.engine.targets.torch.inductor import with_times
+from ace_studio.engine.targets.torch.inductor import compiler_errors, with_times
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.engine.torch_private.kernels import TimedCall, WrittenCode, listening_to_code, time_calls
+from ace_studio.records.errors import AceError, ErrorCode
 
 
 class Chain(nn.Module):
@@ -118,3 +119,12 @@ def test_the_ops_of_a_compiled_model_explain_its_latency():
     assert sum(op.share for op in heavy) > 0.3
     # The two are measured one after the other, so a busy machine may change its mind in between.
     assert 0.1 * run.profile.latency_ms < run.profile.ops_ms < 3 * run.profile.latency_ms
+
+
+def test_only_a_compiler_that_does_not_work_is_put_into_our_words():
+    with pytest.raises(AceError) as caught, compiler_errors("Inductor"):
+        raise RuntimeError("InvalidCxxCompiler: No working C++ compiler found")
+    assert caught.value.problem.code is ErrorCode.NOT_INSTALLED
+    assert "g++" in caught.value.problem.remedy
+    with pytest.raises(RuntimeError, match="no kernel"), compiler_errors("Inductor"):
+        raise RuntimeError("no kernel")
