@@ -13,14 +13,23 @@ _OURS = "ace_op_id"
 
 
 def carry_ids(old: fx.Graph, new: fx.Graph) -> None:
-    """Write the op ids into metadata that torch keeps. Tracing again keeps the order of calls of each operator."""
+    """Write the op ids into metadata that torch keeps.
+
+    What a module of the old graph does has the id of its call. Outside of such modules, tracing again keeps the order
+    of calls of each operator.
+    """
+    inside = {str(node.target): node.meta[OP_ID] for node in old.find_nodes(op="call_module") if OP_ID in node.meta}
     waiting: dict[Any, list[str | None]] = {}
     for node in old.nodes:
         if node.op == "call_function":
             waiting.setdefault(node.target, []).append(node.meta.get(OP_ID))
     for node in new.nodes:
+        if node.op != "call_function":
+            continue
+        paths = [str(path).partition(".")[0] for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+        module = next((path for path in paths if path in inside), None)
         ids = waiting.get(node.target, [])
-        if node.op == "call_function" and ids and (op_id := ids.pop(0)):
+        if op_id := inside[module] if module else ids.pop(0) if ids else None:
             node.meta["custom"] = {**(node.meta.get("custom") or {}), _OURS: op_id}
 
 

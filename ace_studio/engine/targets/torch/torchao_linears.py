@@ -7,7 +7,7 @@ the graph is traced again, which leaves plain tensors and the kernels that torch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.quantize.casts import HALF_DTYPES
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph, tidy
 from ace_studio.engine.quiet import hushed
+from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
 from ace_studio.engine.targets.torch.program import reexport
 from ace_studio.engine.torch_private.sizes import is_always
 from ace_studio.records.errors import AceError, ErrorCode
@@ -199,30 +200,10 @@ def retraced(graph_module: fx.GraphModule, captured: CapturedModel) -> fx.GraphM
     """The graph with the modules inlined; every node has its op id."""
     with torch.no_grad(), hushed():
         program = reexport(graph_module, captured)
-    owners = _owners(graph_module.graph, program.graph)
+    carry_ids(graph_module.graph, program.graph)
     flat = flat_graph(program)
     for node in flat.graph.nodes:
-        op_id = owners.get(node.meta.pop(OP_ID, ""))
-        if op_id:
+        node.meta.pop(OP_ID, None)
+        if op_id := carried_id(node):
             node.meta[OP_ID] = op_id
     return flat
-
-
-def _owners(old: fx.Graph, new: fx.Graph) -> Mapping[str, str]:
-    """Name of a node of the new graph -> op id. Outside of the modules, calls of one operator keep their order."""
-    inside = {str(node.target): node.meta[OP_ID] for node in old.find_nodes(op="call_module")}
-    waiting: dict[Any, list[str | None]] = {}
-    for node in old.nodes:
-        if node.op == "call_function":
-            waiting.setdefault(node.target, []).append(node.meta.get(OP_ID))
-    found: dict[str, str] = {}
-    for node in new.nodes:
-        if node.op != "call_function":
-            continue
-        paths = [str(path).partition(".")[0] for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
-        module = next((path for path in paths if path in inside), None)
-        ids = waiting.get(node.target, [])
-        op_id = inside[module] if module else ids.pop(0) if ids else None
-        if op_id:
-            found[node.name] = op_id
-    return found
