@@ -145,9 +145,7 @@ def test_a_weight_is_stored_as_it_is_read_unless_others_read_it_as_it_is(others,
         make("MatMul", ["x", f"t{name}"], [f"y{name}"], name=name),
     )]  # fmt: skip
     nodes += [make(kind, ["w"], ["z"], name="z") for kind in others]
-    results = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("ya", "yb", *["z"][: len(others)])
-    ]
+    names = ["ya", "yb", *["z"][: len(others)]]
     weight = np.arange(6, dtype=np.float32).reshape(3, 2)
     graph = helper.make_graph(
         nodes,
