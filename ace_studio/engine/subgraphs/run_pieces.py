@@ -564,8 +564,10 @@ def _open_onnxruntime(path: Path, threads: int) -> Flat:
     names = [one.name for one in session.get_inputs()]
 
     def run(*tensors: Tensor) -> list[Tensor]:
-        arrays = [tensor.contiguous().numpy() for tensor in tensors]
-        return [torch.from_numpy(one) for one in session.run(None, dict(zip(names, arrays, strict=True)))]
+        arrays = [tensor.cpu().contiguous().numpy() for tensor in tensors]
+        results = session.run(None, dict(zip(names, arrays, strict=True)))
+        device = tensors[0].device if tensors else "cpu"  # the model between the subgraphs may be on a GPU
+        return [torch.from_numpy(one).to(device) for one in results]
 
     return run
 
