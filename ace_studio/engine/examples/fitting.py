@@ -39,7 +39,7 @@ def that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter
     if not captured.is_whole:
         return list(examples)
     examples = _in_batches_of_the_graph(examples, captured)
-    problems = [_size_problem(example, captured) for example in examples]
+    problems = [size_problem(example, captured) for example in examples]
     fitting = [example for example, problem in zip(examples, problems, strict=True) if not problem]
     lost = len(examples) - len(fitting)
     if not lost:
@@ -81,8 +81,10 @@ def _in_batches_of_the_graph(examples: Sequence[Example], captured: Captured) ->
     return batches or examples
 
 
-def _size_problem(example: Example, captured: Captured) -> str:
-    """Which size of an example the graph does not take; empty if it takes all."""
+def size_problem(example: Example, captured: Captured) -> str:
+    """Which size of an example the graph does not take; empty if it takes all, as subgraphs do."""
+    if not captured.is_whole:
+        return ""
     for finding, free, leaf, traced in zip(
         captured.inputs, captured.dynamic_dims(), example.tensors(), captured.example.tensors(), strict=True
     ):

@@ -163,6 +163,26 @@ class CompressionJob:
 
     def guarded(self, candidate: Candidate, step: Callable[[CompressionJob, Candidate], None]) -> None:
         """Run one step; an error is recorded in the candidate. Only a stop ends the job, or a crash this process."""
+        if (problem := self._problem_of(candidate, step)) is not None:
+            candidate.fail(problem)
+
+    def has_figure(
+        self, candidate: Candidate, step: Callable[[CompressionJob, Candidate], None], *, figure: str
+    ) -> bool:
+        """Run one step that adds a figure to a candidate that works; an error is a warning, and the candidate stays.
+
+        Args:
+            candidate: Whose figure it is.
+            step: Finds the figure.
+            figure: Its name, as in "without its throughput".
+        """
+        problem = self._problem_of(candidate, step)
+        if problem is not None:
+            reason = f"{problem.what}: {problem.why}" if problem.why else problem.what
+            self.reporter.warn("figure-missing", f"{candidate.label} is without its {figure}: {reason}")
+        return problem is None
+
+    def _problem_of(self, candidate: Candidate, step: Callable[[CompressionJob, Candidate], None]) -> Problem | None:
         index = self.state.candidates.index(candidate)
         self.reporter.tell(TargetAtWork(job=self.reporter.job, target=candidate.target.name, index=index))
         try:
@@ -170,13 +190,14 @@ class CompressionJob:
         except AceError as error:
             if error.problem.code is ErrorCode.CANCELLED:
                 raise
-            candidate.fail(error.problem)
+            return error.problem
         except MemoryError:
-            candidate.fail(Problem(code=ErrorCode.OUT_OF_MEMORY, what=f"{candidate.label} ran out of memory"))
+            return Problem(code=ErrorCode.OUT_OF_MEMORY, what=f"{candidate.label} ran out of memory")
         except Exception as error:  # noqa: BLE001 - border: a runtime's own library may raise anything
-            candidate.fail(build_problem(error, label=candidate.target.label, precision=candidate.run.precision))
+            return build_problem(error, label=candidate.target.label, precision=candidate.run.precision)
         finally:
             self.reporter.tell(TargetAtWork(job=self.reporter.job))
+        return None
 
     def folder_of(self, candidate: Candidate) -> Path:
         """Where the candidate's artifact and scratch files are; the same for the whole job."""

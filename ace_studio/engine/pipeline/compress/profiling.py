@@ -44,7 +44,7 @@ def profile_all(job: CompressionJob) -> None:
     _profile_baseline(job)
     errors = _ErrorsAlongTheGraph(job)
     for candidate in job.state.alive:
-        job.guarded(candidate, lambda job, one: _profile_run(job, one, errors))
+        job.has_figure(candidate, lambda job, one: _profile_run(job, one, errors), figure="profile of ops")
         job.tell(candidate)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine import evaluate
+from ace_studio.engine.examples.fitting import size_problem
 from ace_studio.engine.flow import Example
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
@@ -192,7 +193,7 @@ def find_worst(job: CompressionJob) -> None:
         job.state.worst += tuple(worst_of_outputs(references, outputs, run=run, source=source))
 
     for candidate in job.state.running:
-        job.guarded(candidate, one_run)
+        job.has_figure(candidate, one_run, figure="worst examples")
 
 
 def _outputs(job: CompressionJob, candidate: Candidate, example: Example) -> list[Tensor]:
@@ -203,5 +204,6 @@ def _outputs(job: CompressionJob, candidate: Candidate, example: Example) -> lis
 
 def _examples(job: CompressionJob) -> tuple[str, Sequence[Example]]:
     if job.loaded.data.calibration is not None:
-        return "calibration", job.calibration()[:_MAX_EXAMPLES]
+        fitting = [one for one in job.calibration() if not size_problem(one, job.captured)]
+        return "calibration", fitting[:_MAX_EXAMPLES]
     return "tracing", job.captured.given_examples[:_MAX_EXAMPLES]

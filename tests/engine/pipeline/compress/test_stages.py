@@ -11,11 +11,11 @@ from torch import nn
 import ace_studio
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.pipeline.compress import stages
+from ace_studio.engine.pipeline.compress import profiling, stages
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes.recipe import MeasureChoice, Recipe, TargetsChoice
-from ace_studio.records.results import RESULT_NAME, ResultStatus, decode_result
+from ace_studio.records.results import RESULT_NAME, ResultStatus, RunStatus, decode_result
 from tests.engine.pipeline.compress.small_net import net, points
 
 torch.set_num_threads(1)
@@ -85,3 +85,30 @@ def test_evaluation_samples_are_named_with_their_label() -> None:
     ).report
     assert {one.source for one in report.worst} == {"evaluation"}
     assert report.worst[0].label == str(int(labels[report.worst[0].sample]))
+
+
+@pytest.mark.parametrize(("module", "name"), [(stages, "worst_of_outputs"), (profiling, "_profile_run")])
+def test_a_figure_that_cannot_be_found_leaves_a_run_that_works(monkeypatch, module, name) -> None:
+    def refuse(*_, **__):
+        raise RuntimeError("the size is not taken")
+
+    monkeypatch.setattr(module, name, refuse)
+    report = ace_studio.compile(
+        net(), tracing_inputs=[points(2, 1), points(3, 2)], target="eager", default="bf16", rounds=2
+    ).report
+    assert report.runs[0].status is RunStatus.OK
+    assert "the size is not taken" in next(one.what for one in report.warnings if one.code == "figure-missing")
+
+
+def test_calibration_examples_that_the_graph_does_not_take_are_not_compared() -> None:
+    report = ace_studio.compile(
+        nn.Sequential(nn.Conv1d(8, 4, 3), nn.AdaptiveAvgPool1d(1), nn.Flatten()).eval(),
+        tracing_inputs=[torch.randn(1, 8, 8)],
+        calibration_inputs=[torch.randn(1, 8, 9, generator=torch.Generator().manual_seed(i)) for i in range(3)],
+        target="eager",
+        default="bf16",
+        rounds=2,
+    ).report
+    assert report.runs[0].status is RunStatus.OK
+    assert not report.worst
+    assert "figure-missing" not in {one.code for one in report.warnings}
