@@ -47,9 +47,9 @@ def quantize_program(
 
     Raises: AceError(UNSUPPORTED) if the quantizer changed nothing.
     """
+    if job.plan.precisions - {Precision.FP32}:
+        program = job.once(f"onnx_stored_factors_{id(program)}", lambda: with_stored_factors(program))
     model = copy.deepcopy(program.model)
-    if store_transposed(model, program.nodes_of(frozenset(job.plan.ops) - job.plan.ops_at(Precision.FP32))):
-        program = dataclasses.replace(program, model=copy.deepcopy(model))
     tables, notes = planned_lookups(program, job)
     pack_tables(model, tables)
     drop_unused_constants(model)
@@ -79,6 +79,13 @@ def quantize_program(
             "matrix, as in torch.nn.functional.linear.",
         )
     return model, notes
+
+
+def with_stored_factors(program: OnnxProgram) -> OnnxProgram:
+    """The program with a stored factor for each product that reads a transposed weight; itself if there is none."""
+    model = copy.deepcopy(program.model)
+    readers = {node.name for node in model.graph.node if node.op_type == "MatMul"}
+    return dataclasses.replace(program, model=model) if store_transposed(model, readers) else program
 
 
 def _unfit_products(program: OnnxProgram, job: LoweringJob) -> dict[str, str]:

@@ -30,6 +30,8 @@ FOLLOWING_TYPES = frozenset(
      "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Resize"}
 )  # fmt: skip
 """Node types that run in 8 bits if all of their inputs are 8-bit already."""
+_LIGHT_TYPES = MOVING_TYPES | {"Add"}
+"""Followers that are hardly slower in float. An activation is none: the grid of a convolution takes its place."""
 _RANGES_KEY = "onnx_activation_ranges"
 
 Ranges = Mapping[str, tuple[float, float]]
@@ -138,7 +140,11 @@ def _nodes_leading_to(program: OnnxProgram, names: set[str]) -> set[str]:
 def with_followers(
     model: Any, planned: Collection[str], chosen: Collection[str], constants: Collection[str]
 ) -> set[str]:
-    """The chosen nodes, and the planned nodes all of whose inputs, constants aside, come from such nodes."""
+    """The chosen nodes, and the planned nodes all of whose inputs, constants aside, come from such nodes.
+
+    Sums and moves that only float nodes read are left out: their rounding would cost accuracy and save nothing, as in
+    the residual stream of a transformer behind its first convolution.
+    """
     made: set[str] = set()
     result = set(chosen)
     for node in model.graph.node:
@@ -148,6 +154,13 @@ def with_followers(
             result.add(node.name)
         if follows or node.name in chosen:
             made.update(node.output)
+    readers: dict[str, set[str]] = {}
+    for node in reversed(model.graph.node):
+        around = set().union(*(readers.get(name, set()) for name in node.output))
+        if node.op_type in _LIGHT_TYPES and node.name not in chosen and around and not around & result:
+            result.discard(node.name)
+        for name in node.input:
+            readers.setdefault(name, set()).add(node.name)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Minus infinity in a mask is no reason to leave the products around it float; in a product it is."""
+"""Which nodes become 8-bit: those around a mask of minus infinity do, a sum that only float nodes read does not."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
-from tests.engine.targets.onnx_cases import capture, job_for
-from tests.tiny_models import TinyModel
+from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
+from tests.tiny_models import TinyModel, _random
 
 
 class Masked(nn.Module):
@@ -50,3 +50,25 @@ def test_a_product_of_values_that_are_not_finite_is_refused():
         lowered(float("inf"))
     assert caught.value.problem.code is ErrorCode.UNSUPPORTED
     assert "not finite" in caught.value.problem.what
+
+
+class Patches(nn.Module):
+    """As vision transformers begin: a convolution, a learned place per patch, and a stream that all blocks add to."""
+
+    def __init__(self):
+        super().__init__()
+        self.cut, self.place = nn.Conv2d(3, 32, 4, 4), nn.Parameter(torch.linspace(-8, 8, 16 * 32).reshape(1, 16, 32))
+        self.norm, self.layer = nn.LayerNorm(32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        stream = self.cut(x).flatten(2).transpose(1, 2) + self.place
+        return stream + self.layer(self.norm(stream))
+
+
+def test_a_sum_that_only_float_nodes_read_stays_float():
+    captured = capture(TinyModel(Patches().eval(), [(_random(1, 3, 16, 16),), (_random(2, 3, 16, 16, seed=1),)]))
+    lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured, Precision.INT8_STATIC))
+    actual = {one.op_id: one.actual for one in lowered.read_back()}
+    assert (actual["conv2d"], actual["linear"]) == ("int8-static", "int8-static")
+    assert actual["add"] == "fp32"
+    assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 40.0
