@@ -71,6 +71,9 @@ def finetune_module(job: FinetuneJob) -> FineTuned:
     return _Training(job).run()
 
 
+_DIVERGED = "{what} was not finite in epoch {epoch}; a lower learning_rate may help"
+
+
 class _Training:
     """One run of the loop."""
 
@@ -98,6 +101,11 @@ class _Training:
             torch.manual_seed(choice.seed)
             for epoch in range(1, choice.epochs + 1):
                 loss = self._run_epoch(epoch, optimizer, schedule, order)
+                if not all(bool(one.isfinite().all()) for one in self._weights):  # no grid can be built from them
+                    self._stopped = self._stopped or _DIVERGED.format(what="a weight", epoch=epoch)
+                    known = loss if math.isfinite(loss) else None
+                    self._history.append(FinetuneEpoch(epoch=epoch, loss=known, score=None, seconds=0.0))
+                    break
                 score = self._score(epoch=epoch, loss=loss)
                 if self._scorer.is_better(score, best):
                     best, best_epoch, best_state = score, epoch, _copied_state(self._module)
@@ -124,7 +132,7 @@ class _Training:
             total += self._step(batch, optimizer)
             schedule.step()
             if not math.isfinite(total):
-                self._stopped = f"the loss was not finite in epoch {epoch}; a lower learning_rate may help"
+                self._stopped = _DIVERGED.format(what="the loss", epoch=epoch)
                 return total
             if time.monotonic() - self._started > choice.max_seconds:
                 self._stopped = f"max_seconds ({choice.max_seconds:g}) were over in epoch {epoch}"

@@ -14,9 +14,9 @@ class FinetuneEpoch(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     """0 is the state before training."""
     loss: float | None
-    """Mean training loss; None for epoch 0."""
-    score: float
-    """The score that selects the weights, see `FinetuneReport.score_name`."""
+    """Mean training loss; None for epoch 0, and where it was not finite."""
+    score: float | None
+    """The score that selects the weights, see `FinetuneReport.score_name`; None if the weights were not finite."""
     seconds: float
 
 

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
 from torch import nn
 
-from ace_studio.engine.finetune import finetune_module
+from ace_studio.engine.finetune import finetune_module, train
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.results.finetuning import FinetuneReport
 from tests import tiny_models
 from tests.engine.finetune.training_jobs import batches, damaged, job
 
@@ -147,3 +149,31 @@ def test_a_loss_that_gives_no_scalar_is_told():
     with pytest.raises(AceError) as caught:
         finetune_module(job(teacher, teacher, method="train", data=data, loss=lambda output, label: output))
     assert caught.value.problem.where == "[finetune] loss"
+
+
+def test_training_that_diverges_with_rounding_ends_and_is_thrown_away():
+    teacher = tiny_models.mlp().module
+    report = finetune_module(job(teacher, teacher, method="qat", learning_rate=1e30, epochs=3)).report
+    assert not report.kept and "lower learning_rate" in report.stopped
+    assert report.history[-1].score is None
+    assert msgspec.json.decode(msgspec.json.encode(report), type=FinetuneReport).stopped == report.stopped
+
+
+def test_weights_of_an_epoch_before_training_diverges_are_kept(monkeypatch):
+    teacher = tiny_models.mlp().module
+    module, masks = damaged(teacher)
+    run_epoch = train._Training._run_epoch
+
+    def breaks_second(self, epoch, *args):
+        loss = run_epoch(self, epoch, *args)
+        if epoch < 2:
+            return loss
+        with torch.no_grad():
+            self._module[0].weight.fill_(float("nan"))
+        return loss
+
+    monkeypatch.setattr(train._Training, "_run_epoch", breaks_second)
+    tuned = finetune_module(job(module, teacher, method="qat", masks=masks, epochs=3))
+    assert tuned.report.kept and tuned.report.best_epoch == 1
+    assert [one.score is None for one in tuned.report.history] == [False, False, True]
+    assert all(bool(one.isfinite().all()) for one in tuned.module.parameters())
