@@ -176,7 +176,8 @@ class PlanEvaluator:
         times = self._store.times(key)
         if times is None:
             times = self._times_of(one)
-            self._store.keep_times(key, times)
+            if times.baseline_ms:
+                self._store.keep_times(key, times)
         planned = make_candidate(
             variant.target, variant.plan, self._job.captured.table, device=self._job.captured.device
         )

@@ -69,7 +69,7 @@ def make_mixture(
         builds: One per precision; the last is the one that ops can stay at (fp32 or 16 bits).
         noise: Precision -> op id -> noise power of the op alone, from the scan.
         seconds_per_byte: Time to move a byte, for the price of conversions.
-        baseline_ms: What the shares of the time refer to.
+        baseline_ms: What the shares of the time refer to; 0 if no build was timed, and conversions then cost nothing.
     """
     groups = _groups(table, builds, noise)
     owners = _owners(table, builds, groups)
@@ -86,7 +86,7 @@ def make_mixture(
         weights[op_id] * _WEIGHT_SHARE[exact.assigned.get(op_id, Precision.FP32)] for ops in groups for op_id in ops
     )
     fixed_bytes = max(0.0, (exact.size_bytes or stored) - stored)
-    price = 1e3 * seconds_per_byte * _CONVERTED_BYTES / baseline_ms
+    price = 1e3 * seconds_per_byte * _CONVERTED_BYTES / baseline_ms if baseline_ms else 0.0
     mixture = Mixture(tuple(made), tuple(_borders(table, owners, price)), times[-1].get(_FIXED, 0.0), fixed_bytes)
     return mixture.corrected(noise=_noise_factors(mixture, builds))
 
