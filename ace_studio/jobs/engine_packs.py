@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 import platformdirs
@@ -31,6 +31,9 @@ from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.places import APP_NAME
 from ace_studio.records.safe_file import decode_plain, read_plain, remove_leftovers, temporary_prefix
 from ace_studio.records.system_faults import missing_room, system_problem
+
+if TYPE_CHECKING:
+    from tarfile import TarInfo
 
 _NAME = re.compile(r"ace-engine-([\w.+]+)-(\w+-\w+)-(\w+)")
 _BLOCK = 1 << 20
@@ -358,9 +361,24 @@ def _unpack(file: Path, into: Path, report: Callable[[float], object], is_cancel
     with file.open("rb") as raw, gzip.GzipFile(fileobj=_Watched(raw, report, is_cancelled)) as plain:  # type: ignore[call-overload]
         with tarfile.open(fileobj=plain, mode="r|", bufsize=_BLOCK) as archive:
             for member in archive:
-                archive.extract(member, into, filter="data")
+                if hasattr(tarfile, "data_filter"):
+                    archive.extract(member, into, filter="data")
+                else:  # Python before 3.11.4, such as Debian 12's
+                    _refuse_outside(member, into.resolve())
+                    archive.extract(member, into)
         while plain.read(_BLOCK):
             pass  # gzip compares its checksum at the end
+
+
+def _refuse_outside(member: TarInfo, into: Path) -> None:
+    """Raises: tarfile.TarError if a member, or what it links to, is no file or folder below ``into``."""
+    import tarfile  # noqa: PLC0415 - not needed for the first picture of the window
+
+    beside = Path(member.name).parent if member.issym() else Path()
+    ends = [into / member.name, *([into / beside / member.linkname] if member.issym() or member.islnk() else [])]
+    is_plain = member.isfile() or member.isdir() or member.issym() or member.islnk()
+    if not is_plain or not all(end.resolve().is_relative_to(into) for end in ends):
+        raise tarfile.TarError(f"{member.name} leads out of the folder")
 
 
 class _Watched:

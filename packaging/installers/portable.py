@@ -30,7 +30,8 @@ def build_tar(out: Path, work: Path, pack: Path | None) -> Path:
     if pack is not None:
         say(f"putting {pack.name} beside the program")
         with tarfile.open(pack) as archive:
-            archive.extractall(root / "engines", filter="data")
+            safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from Python 3.11.4 on
+            archive.extractall(root / "engines", **safely)
     archive_path = out / f"{name}.tar.gz"
     write_archive(root, archive_path)
     return archive_path

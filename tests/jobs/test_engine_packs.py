@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import subprocess
 import sys
+import tarfile
 from collections import namedtuple
 from pathlib import Path
 
@@ -77,6 +78,20 @@ def change_after_hashing(file: Path) -> None:
     file.with_name(f"{file.name}.sha256").write_text("0" * 64)
 
 
+def as_before_3_11_4(monkeypatch):
+    """Debian 12's Python has no filters of archives."""
+    extract = tarfile.TarFile.extract
+    filters = {"filter": "fully_trusted"} if sys.version_info >= (3, 12) else {}
+    monkeypatch.delattr(tarfile, "data_filter")
+    monkeypatch.setattr(tarfile.TarFile, "extract", lambda self, member, path: extract(self, member, path, **filters))
+
+
+def test_a_pack_is_installed_by_a_python_without_filters_of_archives(tmp_path, place, monkeypatch):
+    as_before_3_11_4(monkeypatch)
+    install(make_pack(tmp_path), quietly)
+    assert left(place) == [pack_named()]
+
+
 @pytest.mark.parametrize("harm", [cut_short, flip_a_byte, change_after_hashing, lambda file: file.write_text("no")])
 def test_a_damaged_archive_leaves_nothing(tmp_path, place, harm):
     file = make_pack(tmp_path)
@@ -97,7 +112,12 @@ def test_a_damaged_archive_leaves_nothing(tmp_path, place, harm):
         ({}, {f"{pack_named()}/more": b"x"}),
     ],
 )
-def test_a_pack_that_is_not_what_it_says_or_leads_outside_leaves_nothing(tmp_path, place, said, members):
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_pack_that_is_not_what_it_says_or_leads_outside_leaves_nothing(
+    tmp_path, place, said, members, is_old, monkeypatch
+):
+    if is_old:
+        as_before_3_11_4(monkeypatch)
     assert code_of(make_pack(tmp_path / "in", said=said, members=members)) is ErrorCode.BAD_FILE
     assert left(place) == [] and not list(tmp_path.rglob("escaped"))
 
