@@ -174,14 +174,29 @@ def _readings(state: StateDict, wanted: Mapping[str, Tensor]) -> Iterator[Match]
 
 
 def _match(state: StateDict, names: Mapping[str, str], wanted: Mapping[str, Tensor], prefix: str = "") -> Match:
-    """The match under new names; batch counters that the file lacks are taken from the module."""
+    """The match under new names; batch counters that the file lacks are taken from the module.
+
+    A file may have one name only of a weight that several layers share, as safetensors' ``save_model`` writes it.
+    """
     counters = {name: tensor for name, tensor in wanted.items() if name.endswith(_COUNTER)}
     tensors = {**counters, **{new: state.tensors[old] for old, new in names.items()}}
+    memory = {name: _memory(place) for name, place in wanted.items() if _has_memory(place)}
+    stored = {memory[name]: tensor for name, tensor in tensors.items() if name in memory}
+    tensors |= {name: stored[at] for name, at in memory.items() if name not in tensors and at in stored}
     left_out = tuple(name for name in state.tensors if name not in names)
     difference = compare_states(tensors, wanted)
     if len(left_out) > len(names) and prefix.partition(".")[0] not in _HOMES:
         difference.unexpected += left_out  # a small model fits into many a large file
     return Match(state, tensors, prefix, left_out, difference)
+
+
+def _has_memory(place: object) -> bool:
+    return isinstance(place, Tensor) and not is_lazy(place) and place.layout is torch.strided
+
+
+def _memory(tensor: Tensor) -> tuple[object, ...]:
+    """The same for tensors that are one; also on the device ``meta``, where nothing has an address."""
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
 
 
 def unwrapped(name: str) -> str:

@@ -51,6 +51,23 @@ def test_the_counters_of_old_batch_norms_may_be_missing(tmp_path):
     assert torch.equal(module[0].weight, trained["0.weight"])
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_shared_weight_may_have_one_of_its_names(tmp_path, device):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(6, 4), nn.Linear(4, 6, bias=False)
+            self.head.weight = self.table.weight
+
+    trained = Tied().state_dict()
+    with torch.device(device):
+        module = Tied()
+    put(module, {"table.weight": trained["table.weight"]}, tmp_path)
+    assert torch.equal(module.head.weight, trained["table.weight"])
+    with pytest.raises(AceError):
+        put(nn.Sequential(nn.Linear(4, 6), nn.Linear(4, 6)), {"0.weight": torch.ones(6, 4)}, tmp_path)
+
+
 def test_lazy_parameters_take_any_shape():
     lazy = nn.LazyLinear(3).state_dict()
     assert not compare_states(nn.Linear(7, 3).state_dict(), lazy)
