@@ -13,7 +13,7 @@ import importlib.util
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -201,7 +201,7 @@ class _GuardedSized(_GuardedIterable):
 
 def _is_lazy(value: object) -> bool:
     """Whether iterating over the value runs user code; arrays and tensors are plain values."""
-    if isinstance(value, str | bytes | tuple | list | dict | set | frozenset) or hasattr(value, "__array__"):
+    if isinstance(value, str | bytes | tuple | list | Mapping | set | frozenset) or hasattr(value, "__array__"):
         return False
     return isinstance(value, Iterable) or _is_dataset(value)
 

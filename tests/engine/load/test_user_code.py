@@ -179,3 +179,11 @@ def test_what_knows_its_length_still_does(tmp_path):
     )
     write_net(tmp_path, source=source)
     assert len(load(tmp_path, "net.py", calibration="loader").data.calibration()) == 3
+
+
+def test_a_mapping_that_is_no_dict_is_one_example(tmp_path):
+    source = (
+        NET_SOURCE + "\nfrom collections import UserDict\ndef data():\n    return UserDict(ids=[1, 2], mask=[0, 1])\n"
+    )
+    write_net(tmp_path, source=source)
+    assert load(tmp_path, "net.py", calibration="data").data.calibration()["mask"] == [0, 1]
