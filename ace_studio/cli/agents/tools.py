@@ -55,7 +55,7 @@ ROWS = (
     ToolRow("compare", is_read_only=True),
     ToolRow("advise", "With `apply` it runs one card into the folder `out`."),
     ToolRow("export"),
-    ToolRow("history", without=("tag",), is_read_only=True),
+    ToolRow("history", without=("tag", "name"), is_read_only=True),
 )  # fmt: skip
 """Every tool, in the order of `tools/list`."""
 

@@ -24,6 +24,12 @@ def test_no_tool_has_an_argument_that_gives_trust_or_ends_containment(row):
     assert tool_description(row)
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if row.is_read_only], ids=lambda row: row.name)
+def test_a_tool_that_only_reads_has_no_argument_that_writes(row):
+    writing = {"tag", "note", "save", "out", "apply", "remove", *({"name"} if row.name == "history" else set())}
+    assert not writing & set(tool_schema(row)["properties"])
+
+
 def test_the_schema_says_what_the_command_line_takes():
     schema = tool_schema(ROW["run"])
     assert schema["required"] == ["out"] and schema["additionalProperties"] is False
