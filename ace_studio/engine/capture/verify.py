@@ -26,6 +26,7 @@ TOLERANCES = {
     torch.float16: 1e-2,
     torch.bfloat16: 5e-2,
     torch.complex64: 1e-4,
+    torch.complex128: 1e-9,
 }
 """Largest difference as a fraction of the largest number in the tensor; integers must be equal."""
 
