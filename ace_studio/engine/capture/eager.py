@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.places import find_place
@@ -88,10 +89,14 @@ class ModuleState:
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
-        self._buffers = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+        self._own = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
+        self._buffers = {
+            path: {name: (buffer, _cloned(buffer)) for name, buffer in child._buffers.items()}
+            for path, child in module.named_modules()
+        }
         self._names = {path: frozenset(vars(child)) for path, child in module.named_modules()}
         self._plain = {
-            (path, name): _copied_state(value)
+            (path, name): _copied_state(value, self._own)
             for path, child in module.named_modules()
             for name, value in vars(child).items()
             if _is_state(name, value)
@@ -105,11 +110,15 @@ class ModuleState:
 
     def restore(self) -> None:
         """Restore everything, and remove what was added: tracers leave constants in the module."""
-        buffers = dict(self._module.named_buffers())
-        for name, value in self._buffers.items():
-            if name in buffers and not torch.equal(buffers[name], value):
-                buffers[name].copy_(value)
         children = dict(self._module.named_modules())
+        for path, buffers in self._buffers.items():
+            children[path]._buffers.clear()  # forward may have put others in their place
+            for name, (buffer, value) in buffers.items():
+                children[path]._buffers[name] = buffer
+                if buffer is not None and value is not None and not _same(buffer, value):
+                    if buffer.shape != value.shape:
+                        buffer.resize_(value.shape)
+                    buffer.copy_(value)
         for path, names in self._names.items():
             for name in vars(children[path]).keys() - names:
                 del children[path].__dict__[name]
@@ -118,7 +127,19 @@ class ModuleState:
             for key in vars(children[path])[name].keys() - keys:
                 del vars(children[path])[name][key]
         for (path, name), value in self._plain.items():
-            children[path].__dict__[name] = _copied_state(value)
+            self._put_back(children[path].__dict__, name, value)
+
+    def _put_back(self, attributes: dict[str, Any], name: str, value: Any) -> None:
+        """Restore one attribute, in place where it is the same container: others may hold it too."""
+        now = attributes.get(name)
+        if name in attributes and _same(now, value) and type(now) is type(value):
+            return
+        before = _copied_state(value, self._own)
+        if type(now) is type(value) and isinstance(now, list | set | dict):
+            now.clear()
+            now.extend(before) if isinstance(now, list) else now.update(before)
+        else:
+            attributes[name] = before
 
     def changes(self) -> list[str]:
         """Names of the plain attributes that differ now (``calls``, ``blocks.1.history``)."""
@@ -131,8 +152,13 @@ class ModuleState:
 
     def buffer_changes(self) -> list[str]:
         """Names of the buffers that differ now."""
-        buffers = dict(self._module.named_buffers())
-        return [name for name, value in self._buffers.items() if not torch.equal(buffers[name], value)]
+        children = dict(self._module.named_modules())
+        return [
+            f"{path}.{name}" if path else name
+            for path, buffers in self._buffers.items()
+            for name, (_, value) in buffers.items()
+            if not _same(children[path]._buffers.get(name), value)
+        ]
 
 
 def _is_hooks(name: str, value: object) -> bool:
@@ -147,10 +173,17 @@ def _is_state(name: str, value: object) -> bool:
     return name != "training" and isinstance(value, _PLAIN_TYPES) and simple
 
 
-def _copied_state(value: Any) -> Any:
-    """A deep copy of a plain attribute. Tensors with a gradient history, which torch cannot copy, are detached."""
+def _cloned(buffer: Tensor | None) -> Tensor | None:
+    return None if buffer is None or is_lazy(buffer) else buffer.detach().clone()
+
+
+def _copied_state(value: Any, own: dict[int, Tensor]) -> Any:
+    """A deep copy of a plain attribute. Tensors with a gradient history, which torch cannot copy, are detached.
+
+    Parameters and buffers (``own``, by id) stay what they are: an LSTM lists its weights.
+    """
     leaves = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor) and not leaf.is_leaf]
-    return copy.deepcopy(value, {id(leaf): leaf.detach().clone() for leaf in leaves})
+    return copy.deepcopy(value, own | {id(leaf): leaf.detach().clone() for leaf in leaves if id(leaf) not in own})
 
 
 def _same(one: object, other: object) -> bool:

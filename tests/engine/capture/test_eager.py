@@ -81,6 +81,46 @@ def test_a_module_that_holds_a_tensor_with_a_history_is_run_and_put_back():
     torch.testing.assert_close(module.last, before, rtol=0, atol=0)
 
 
+def test_a_recurrent_layer_keeps_its_own_weights():
+    layer = nn.LSTM(4, 3)
+    EagerRun.of(layer).output(Example.of(torch.randn(2, 1, 4)))
+    assert all(
+        one is getattr(layer, name) for one, name in zip(layer._flat_weights, layer._flat_weights_names, strict=True)
+    )
+
+
+def test_a_list_that_a_hook_holds_too_stays_one_list():
+    module = nn.Sequential(nn.Linear(4, 4))
+    module.seen = seen = []
+    module[0].register_forward_hook(lambda _module, _args, result: seen.append(result.shape[0]))
+    eager = EagerRun.of(module)
+    eager.output(Example.of(torch.randn(2, 4)))
+    assert module.seen is seen and seen == []
+
+
+class KeepsWhatItSaw(nn.Module):
+    """Buffers that forward puts others in the place of; x [n, 8]."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cache", torch.zeros(1, 8))
+        self.register_buffer("last", None)
+
+    def forward(self, x):
+        self.cache = torch.cat([self.cache, x])
+        self.last = x if self.last is None else self.last + x
+        return self.cache.sum(0) + self.last.sum(0)
+
+
+def test_buffers_that_forward_replaces_are_put_back():
+    module = KeepsWhatItSaw()
+    before, eager = module.cache, EagerRun.of(module)
+    first, again = (eager.output(Example.of(torch.ones(2, 8))) for _ in range(2))
+    assert torch.equal(first, again)
+    assert module.cache is before and module.last is None
+    assert eager.changed_by(Example.of(torch.ones(2, 8)))[1] == ["cache", "last"]
+
+
 def test_a_call_that_forward_refuses_has_no_output_and_the_state_is_restored():
     class Picky(nn.Module):
         calls = 0

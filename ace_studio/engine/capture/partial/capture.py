@@ -171,11 +171,12 @@ class PartialJob:
         if type(child).forward is nn.Module.forward:  # a container, which is never called
             return None
         with recorded_calls(self.reference.module, [path]) as calls_of:
-            self.reference.eager.output(self.reference.tracing)
+            eager = EagerRun.of(self.reference.module)  # knows the hooks that record, and so leaves them
+            eager.output(self.reference.tracing)
             first = calls_of[path].count
             for example in [*self.reference.examples, *(example for example, _ in self.unseen)]:
                 calls_of[path].begin_forward()
-                self.reference.eager.output(example)
+                eager.output(example)
         calls = calls_of[path]
         if not calls.count:
             return None

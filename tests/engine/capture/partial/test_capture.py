@@ -188,7 +188,7 @@ def test_something_is_captured_and_the_whole_equals_eager_at_sizes_that_nobody_g
 
 def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
     torch.manual_seed(0)  # none of these weights makes an exit so sure that the loop ends there
-    _, report = capture(EarlyExit().eval(), [(row,) for row in ROWS])
+    captured, report = capture(EarlyExit().eval(), [(row,) for row in ROWS])
     kinds = {subgraph.module: subgraph.kind for subgraph in report.pieces}
     later = {f"blocks.{n}": SubgraphKind.FRAME for n in (1, 2)} | {f"exits.{n}": SubgraphKind.MODULE for n in (1, 2)}
     first = {"blocks.0": SubgraphKind.FRAME, "exits.0": SubgraphKind.MODULE}
@@ -196,6 +196,10 @@ def test_a_loop_with_a_break_is_captured_by_its_submodules() -> None:
     assert kinds in (later | first, later | as_function), kinds
     assert code_of(report) == ["if result.softmax(-1).max() > 0.9:"]
     assert report.graph_breaks[0].count == 3
+    runner = runner_of(captured)
+    with torch.no_grad():
+        runner(torch.randn(7, 16))
+    assert not runner.missed  # the submodules were recorded at all sizes
 
 
 @pytest.mark.parametrize(
