@@ -31,7 +31,7 @@ ROW_FIELDS = {"title", "tip", "text", "unset", "about", "label", "help", "group"
 TABLES = ("gui/shell/actions.py", "gui/panels/plan/field_rows.py", "gui/panels/plan/panel.py")
 """Here every sentence is shown: why an action or a field is grey; so are the titles of menus and of sections."""
 SENTENCE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]{2,}")
-TITLE = re.compile(r"&?[A-Z][a-z]+(-[a-z]+)?")
+TITLE = re.compile(r"&?[A-Z]&?[a-z]+(-[a-z]+)?")
 WORDS: tuple[type[StrEnum], ...] = (
     OpFamily, Phase, RunStatus, ResultStatus, Objective, OpChange, Change, DimChoice, StepState,
 )  # fmt: skip

@@ -187,8 +187,8 @@ def _copied_state(value: Any, own: dict[int, Tensor]) -> Any:
 
 
 def _same(one: object, other: object) -> bool:
-    ones, others = pytree.tree_leaves(one), pytree.tree_leaves(other)
-    return len(ones) == len(others) and all(
+    (ones, first), (others, second) = pytree.tree_flatten(one), pytree.tree_flatten(other)
+    return first == second and all(
         torch.equal(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else type(a) is type(b) and a == b
         for a, b in zip(ones, others, strict=True)
     )

@@ -23,9 +23,10 @@ from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import Beside, column, row, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, button, label, plain_text, quiet, tip_text
+from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
 from ace_studio.gui.words.problems import not_run_words
+from ace_studio.gui.words.steps import why_not
 from ace_studio.records.errors import visible
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
 from ace_studio.session.comparison.figures import recipe_changes
@@ -93,14 +94,15 @@ class RunPanel(Panel):
         activity = self._activity = document.activity
         self._steps = document.steps
         is_working = activity.is_working
-        can_start = bool(document.recipe.model.source) and not is_working and not document.needs_trust
+        problem = why_not(document)
+        can_start = not is_working and not problem
         for each in (self.progress, self._elapsed, self.cancel_button):
             each.setVisible(is_working)
         self.cancel_button.setEnabled(activity.state is not EngineState.CANCELLING)
         self.trace_button.setVisible(not is_working)
-        self.trace_button.setEnabled(can_start)
+        allow(self.trace_button, problem, "")
         self.run_button.setText(tr("Run after this (F6)") if is_working else tr("Run (F6)"))
-        self.run_button.setEnabled(can_start or (is_working and document.read_only is None))
+        allow(self.run_button, "" if is_working and document.read_only is None else problem, "")
         self.queue.update_from(document)
         self.preview.setVisible(can_start)
         if can_start:

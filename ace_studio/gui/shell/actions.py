@@ -20,7 +20,7 @@ from ace_studio.session.document import Document, EngineState
 
 Command = Callable[[Commands], object]
 _COMPARE = "Compare &A and B"
-MENUS = ("&File", "&Edit", "&Engine", "&View", "&Help")
+MENUS = ("&File", "&Edit", "E&ngine", "&View", "&Help")
 
 
 def _never(document: Document) -> str:

@@ -93,12 +93,19 @@ class Commands(QObject):
             "open": lambda: self.show_panel("model"),
             "trust": self.session.trust.trust_file,
             "inputs": lambda: self.show_panel("shapes"),
-            "trace": self.session.jobs.trace,
+            "trace": lambda: self._start(self.session.jobs.trace),
             "plan": lambda: self.show_panel("plan"),
-            "run": self.session.jobs.run,
+            "run": lambda: self._start(self.session.jobs.run),
             "compare": self.show_comparison,
             "export": self.export_artifact,
         }
+
+    def _start(self, job: Callable[[], object]) -> None:
+        """Start a job; while one goes on, show it: a click on its step is no wish for another one."""
+        if self.session.document.activity.is_working:
+            self.show_panel("run")
+        else:
+            job()
 
     def show_comparison(self) -> None:
         """Show the results, and the graph as it was captured beside the one that runs."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QMenu
 
 from ace_studio.gui.shell.actions import ACTIONS, MENUS
 from ace_studio.gui.style.icons import _STROKES
+from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.plan import Precision
 
 
@@ -37,6 +40,15 @@ def test_no_letter_stands_twice_in_a_menu(desk):
     for menu in desk.window.menuBar().findChildren(QMenu):
         letters = [words[words.index("&") + 1].lower() for one in menu.actions() if "&" in (words := one.text())]
         assert len(set(letters)) == len(letters), menu.title()
+
+
+def test_no_letter_of_the_menu_bar_is_the_shortcut_of_something_else(desk):
+    bar = [one.text() for one in desk.window.menuBar().actions()]
+    pack = json.loads((resource_folder() / "languages" / "Deutsch.json").read_text())["texts"]
+    for texts in (bar, [pack[each] for each in bar]):
+        letters = [f"Alt+{words[words.index('&') + 1].upper()}" for words in texts]
+        taken = [one.shortcut().toString() for one in desk.window.actions_.by_id.values()]
+        assert len(set(letters)) == len(letters) and not set(letters) & set(taken), texts
 
 
 def test_every_action_can_be_reached_by_the_keyboard(desk):

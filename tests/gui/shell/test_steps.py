@@ -36,6 +36,18 @@ def test_before_the_first_trace_one_button_alone_stands_out(desk):
         assert outstanding() == ["Run"], panel
 
 
+def test_a_click_on_the_step_that_goes_on_shows_it_and_starts_nothing(desk):
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("run")
+    desk.panel("plan")
+    sent = len(desk.engine.requests)
+    desk.bot.mouseClick(desk.window.step_line.buttons["run"], Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.window.workbench.panel("run").isVisible()
+    assert len(desk.engine.requests) == sent and len(desk.document.queue) <= 1
+
+
 def test_the_next_step_stands_out_and_a_click_takes_it(desk):
     line = desk.window.step_line
     assert not line.isVisible()
