@@ -112,13 +112,7 @@ class ModuleState:
         """Restore everything, and remove what was added: tracers leave constants in the module."""
         children = dict(self._module.named_modules())
         for path, buffers in self._buffers.items():
-            children[path]._buffers.clear()  # forward may have put others in their place
-            for name, (buffer, value) in buffers.items():
-                children[path]._buffers[name] = buffer
-                if buffer is not None and value is not None and not _same(buffer, value):
-                    if buffer.shape != value.shape:
-                        buffer.resize_(value.shape)
-                    buffer.copy_(value)
+            _put_buffers_back(children[path], buffers)
         for path, names in self._names.items():
             for name in vars(children[path]).keys() - names:
                 del children[path].__dict__[name]
@@ -175,6 +169,19 @@ def _is_state(name: str, value: object) -> bool:
 
 def _cloned(buffer: Tensor | None) -> Tensor | None:
     return None if buffer is None or is_lazy(buffer) else buffer.detach().clone()
+
+
+def _put_buffers_back(child: nn.Module, buffers: dict[str, tuple[Tensor | None, Tensor | None]]) -> None:
+    """Restore a module's own buffers (by name: the object and a copy of its values), in place: others may hold them."""
+    if not isinstance(child, torch.jit.ScriptModule):  # the buffers of a scripted module cannot be replaced
+        child._buffers.clear()
+        child._buffers.update({name: buffer for name, (buffer, _) in buffers.items()})
+    for buffer, value in buffers.values():
+        if buffer is None or value is None or _same(buffer, value):
+            continue
+        if buffer.shape != value.shape:
+            buffer.resize_(value.shape)
+        buffer.copy_(value)
 
 
 def _copied_state(value: Any, own: dict[int, Tensor]) -> Any:

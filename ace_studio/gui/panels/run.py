@@ -21,7 +21,7 @@ from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.style.sizes import GAP, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import Beside, column, row, split
+from ace_studio.gui.widgets.layouts import BesideOrAbove, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
@@ -65,7 +65,7 @@ class RunPanel(Panel):
         self.run_button = button(tr("Run (F6)"), session.jobs.run)
         words = row(self._phase, self._detail, self.progress, self._elapsed, stretch=1)
         buttons = Flow(self.cancel_button, self.trace_button, self.run_button)
-        head = Beside(words, buttons, least=_WORDS_PX, margin=GAP)
+        head = BesideOrAbove(words, buttons, least=_WORDS_PX, margin=GAP)
         self.queue = RunQueue(session)
         self.preview = label("", "dim")
         self.preview.setContentsMargins(GAP, 0, GAP, GAP)

@@ -66,7 +66,7 @@ def split(*parts: QWidget, sizes: Sequence[int], across: bool = True, can_close:
     return made
 
 
-class Beside(QWidget):
+class BesideOrAbove(QWidget):
     """A wide part with a narrow one at its right, or below it where less than ``least`` pixels would be left."""
 
     def __init__(self, wide: QLayout, narrow: QLayout, *, least: int, margin: int | tuple[int, int, int, int]) -> None:

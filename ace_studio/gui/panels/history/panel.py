@@ -17,7 +17,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import Beside, box, column, row
+from ace_studio.gui.widgets.layouts import BesideOrAbove, box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import FilterField, button, label, offer_menu, on_key, text_field
 from ace_studio.gui.widgets.table_look import count_words, plain_table, select_rows, show_columns
@@ -63,7 +63,7 @@ class HistoryPanel(Panel):
         )
         buttons = Flow(self.look_button, self.compare_button, self.more_button, self.refresh_button)
         search = row(self.filter, self._count, gap=CLOSE, stretch=0)
-        tools = Beside(search, buttons, least=_FILTER_PX, margin=(GAP, CLOSE, GAP, CLOSE))
+        tools = BesideOrAbove(search, buttons, least=_FILTER_PX, margin=(GAP, CLOSE, GAP, CLOSE))
         self.name = self._field(tr("Name of the selected run"), tr("Name"), self._set_name)
         self.name.setToolTip(tr("What you call this run, wherever it is shown; Return keeps it"))
         self.tags = self._field(tr("Tags of the selected run"), tr("Tags: a, b"), self._set_tags)

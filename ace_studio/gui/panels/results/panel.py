@@ -19,7 +19,7 @@ from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.sizes import CLOSE, GAP, HAIR
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import Beside, box, column
+from ace_studio.gui.widgets.layouts import BesideOrAbove, box, column
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, offer_menu, set_role, show_words
 from ace_studio.gui.widgets.table_look import plain_table, select_rows
@@ -161,7 +161,7 @@ class ResultsPanel(Panel):
         )
         self.setFocusProxy(self.table)
 
-    def _build_foot(self) -> Beside:
+    def _build_foot(self) -> BesideOrAbove:
         """Below the table: the verdict, notes on the run, where it was exported to, and the buttons."""
         self._verdict = label("")
         self._why = ElidedLabel(role="dim")
@@ -173,7 +173,7 @@ class ResultsPanel(Panel):
         self.more_button.setMenu(self.menu)
         buttons = Flow(self.plan_button, self.warnings_button, self.more_button, self.export_button)
         words = column(self._verdict, self._why, self._saved, gap=HAIR)
-        return Beside(words, buttons, least=_WORDS_PX, margin=(GAP, CLOSE, GAP, CLOSE))
+        return BesideOrAbove(words, buttons, least=_WORDS_PX, margin=(GAP, CLOSE, GAP, CLOSE))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Leave room for the table in a low panel."""
