@@ -90,7 +90,7 @@ def take_panels(window: Any, folder: Path, settle: Callable[[float], None]) -> N
         window.commands.show_panel(name)
         panel = window.workbench.panel(name)
         settle(0.5)
-        panel.resize(HELP_WIDTH, height)
+        panel.setFixedSize(HELP_WIDTH, height)  # a panel that is only resized is laid out anew with the window
         settle(0.1)
         panel.grab().save(str(folder / file))
 
