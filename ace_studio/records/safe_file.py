@@ -61,6 +61,22 @@ def decode_plain(content: bytes, kind: type[KeptT]) -> KeptT:
         raise msgspec.DecodeError("it is not UTF-8 text") from error
 
 
+def read_or_before(path: Path, kind: type[KeptT]) -> tuple[KeptT | None, str]:
+    """A JSON file as ``kind``, and what is wrong with it; if something is, ``NAME.bak`` counts. None: there is neither.
+
+    A file that was removed counts as removed: `write_atomically` never leaves a moment without it.
+    """
+    fault = ""
+    for one in (path, path.with_name(path.name + ".bak")):
+        try:
+            return decode_plain(read_plain(one), kind), fault
+        except FileNotFoundError:
+            break
+        except (OSError, msgspec.DecodeError) as error:
+            fault = fault or str(error)
+    return None, fault
+
+
 def write_atomically(
     path: Path, content: bytes, *, keep_backup: bool = False, mode: int | None = None, sync: bool = True
 ) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from ace_studio.records.devices import HERE, THIS_MACHINE, Device
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import read_or_before, write_atomically
 from ace_studio.session.kept.folders import UserFolders
 
 
@@ -25,23 +25,16 @@ class DeviceList:
 
     def read(self) -> tuple[tuple[Device, ...], Problem | None]:
         """The devices, and what was wrong with the file. If it is damaged, those of the version before count."""
-        problem = None
-        for path in (self._path, self._path.with_name(self._path.name + ".bak")):
-            try:
-                found = decode_plain(read_plain(path), tuple[Device, ...])
-            except FileNotFoundError:
-                break
-            except (OSError, msgspec.DecodeError) as error:
-                problem = problem or Problem(
-                    code=ErrorCode.BAD_FILE,
-                    what="The list of devices is damaged; the one before it is used",
-                    why=str(error),
-                    remedy="Add what is missing again; that writes a new list",
-                    where=str(self._path),
-                )
-            else:
-                return (THIS_MACHINE, *(device for device in found if device.name != HERE)), problem
-        return (THIS_MACHINE,), problem
+        found, fault = read_or_before(self._path, tuple[Device, ...])
+        problem = Problem(
+            code=ErrorCode.BAD_FILE,
+            what="The list of devices is damaged; the one before it is used",
+            why=fault,
+            remedy="Add what is missing again; that writes a new list",
+            where=str(self._path),
+        )
+        devices = (THIS_MACHINE, *(device for device in found or () if device.name != HERE))
+        return devices, problem if fault else None
 
     def get(self, name: str) -> Device:
         """The device of this name. Raises: AceError(NOT_FOUND) with the names that there are."""

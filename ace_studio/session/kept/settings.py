@@ -13,7 +13,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.recipe import LimitsChoice
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import read_or_before, write_atomically
 
 Value = str | int | float | bool
 RECENT_LIMIT = 12
@@ -94,11 +94,16 @@ SETTINGS: dict[str, Setting] = {setting.key: setting for setting in _ROWS}
 
 
 class Settings:
-    """The user's settings, kept as JSON. Unknown keys survive; a bad value counts as its default."""
+    """The user's settings, kept as JSON. Unknown keys survive; a bad value counts as its default.
+
+    A change is written into what the file holds then: another window may have changed other settings.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._stored = _read(path)
+        self._unsaved: dict[str, object] = {}
+        self._stored: dict[str, object] = {}
+        self._read()
         self._listeners: list[Callable[[str], None]] = []
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
@@ -170,10 +175,12 @@ class Settings:
 
     def add_recent(self, path: str) -> None:
         """Put a path first in the recent files. Raises: AceError(USAGE) if it cannot be saved."""
+        self._read()
         self._store("recent_files", [path, *(old for old in self.recent_files if old != path)][:RECENT_LIMIT])
 
     def forget_recent(self, path: str) -> None:
         """Take a path out of the recent files. Raises: AceError(USAGE) if it cannot be saved."""
+        self._read()
         self._store("recent_files", [old for old in self.recent_files if old != path])
 
     def remember(self, key: str, value: object) -> None:
@@ -188,6 +195,7 @@ class Settings:
 
         Raises: AceError(USAGE) if it cannot be saved.
         """
+        self._read()
         kept = {other: stored for other, stored in self.recall_all(key).items() if other != name}
         if value is not None:
             kept[name] = value
@@ -202,26 +210,22 @@ class Settings:
         """The value that `remember` stored, or None."""
         return self._stored.get(f"window.{key}")
 
+    def _read(self) -> bool:
+        """Take over what the file holds now. Returns: whether it may become the version before."""
+        found, fault = read_or_before(self._path, dict[str, object])
+        self._stored = (found if found is not None else self._stored if fault else {}) | self._unsaved
+        return found is None or not fault
+
     def _store(self, key: str, value: object) -> None:
-        self._stored = {**self._stored, key: value}
+        self._unsaved[key] = value
+        keep_backup = self._read()
         remedy = "The change holds until the window closes. Make the folder writable to keep it"
         try:
             with explained(ErrorCode.USAGE, "The settings could not be saved", remedy=remedy, where=self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 content = msgspec.json.format(msgspec.json.encode(self._stored), indent=2)
-                write_atomically(self._path, content, keep_backup=True)
+                write_atomically(self._path, content, keep_backup=keep_backup)
+                self._unsaved.clear()
         finally:
             for listener in self._listeners:
                 listener(key)
-
-
-def _read(path: Path) -> dict[str, object]:
-    """What is stored; if the file is damaged, what was stored before."""
-    for one in (path, path.with_name(path.name + ".bak")):
-        try:
-            return decode_plain(read_plain(one), dict[str, object])
-        except FileNotFoundError:
-            break  # removed on purpose: saving never leaves a moment without the file
-        except (OSError, msgspec.DecodeError):
-            continue
-    return {}

@@ -26,6 +26,34 @@ def test_settings_survive_and_unknown_ones_are_kept(tmp_path: Path) -> None:
     assert msgspec.json.decode(path.read_bytes())["future"] == 1
 
 
+def test_two_windows_keep_what_the_other_changed(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    one, other = Settings(path), Settings(path)
+    one.set("theme", "dark")
+    one.add_recent("/a.py")
+    one.choose_interpreter("/a", "/a/python")
+    other.set("scale_percent", 150)
+    other.add_recent("/b.py")
+    other.choose_interpreter("/b", "/b/python")
+    one.set("log_lines", 500)
+    later = Settings(path)
+    assert (later.get("theme"), later.get("scale_percent"), later.get("log_lines")) == ("dark", 150, 500)
+    assert later.recent_files == ("/b.py", "/a.py")
+    assert (later.interpreter("/a"), later.interpreter("/b")) == ("/a/python", "/b/python")
+
+
+def test_a_damaged_file_does_not_become_the_generation_before(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    window = Settings(path)
+    window.set("theme", "dark")
+    window.set("log_lines", 500)
+    path.write_text("{")
+    window.set("scale_percent", 150)
+    assert Settings(path).get("theme") == "dark"
+    path.write_text("{")
+    assert Settings(path).get("theme") == "dark"
+
+
 @pytest.mark.parametrize(
     ("key", "value"), [("theme", "pink"), ("scale_percent", 1000), ("scale_percent", "big"), ("reopen_last", 1)]
 )
