@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ace_studio.records.errors import ErrorCode, Problem, explained
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.messages import FileReport
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 from ace_studio.session.document import Document
@@ -47,7 +47,7 @@ class TrustStore:
             stat = self._path.stat()
             stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         if stamp != self._stamp:
-            self._read_files, self._stamp = {file.sha256: file for file in _read(self._path)}, stamp
+            self._read_files, self._stamp = {file.sha256: file for file in _read(self._path)[0]}, stamp
         return self._read_files
 
     def is_trusted(self, sha256: str) -> bool:
@@ -64,7 +64,7 @@ class TrustStore:
         return tuple(file.path for key, file in self._files.items() if key.startswith(FOLDER) and file.path in inside)
 
     def trust_folder(self, folder: Path) -> None:
-        """Remember that everything in the folder may run. Raises: AceError(NOT_FOUND) as `trust`."""
+        """Remember that everything in the folder may run. Raises: AceError as `trust`."""
         place = str(folder.resolve())
         self.trust(place, f"{FOLDER}{place}")
 
@@ -88,7 +88,8 @@ class TrustStore:
     def trust(self, path: str, sha256: str, *, keep: bool = True) -> None:
         """Remember that this content may run; without ``keep`` until the window closes.
 
-        Raises: AceError(NOT_FOUND) if the list cannot be written; then the file is not trusted.
+        Raises: AceError(NOT_FOUND) if the list cannot be written, AceError(BAD_FILE) if it could not be read and was
+            put aside; then the file is not trusted.
         """
         if not sha256 or sha256 in self._files:
             return
@@ -99,7 +100,7 @@ class TrustStore:
         self._write([*self._files.values(), file])
 
     def revoke(self, sha256: str) -> None:
-        """Forget that this content may run. Raises: AceError(NOT_FOUND) if the list cannot be written."""
+        """Forget that this content may run. Raises: AceError as `trust`."""
         self._for_session.pop(sha256, None)
         self._write([file for file in self._files.values() if file.sha256 != sha256])
 
@@ -107,18 +108,27 @@ class TrustStore:
         what = "The list of trusted files could not be saved"
         remedy = "Make the folder writable, or trust the file for one run with --trust on the command line"
         with explained(ErrorCode.NOT_FOUND, what, remedy=remedy, where=self._path):
+            if fault := _read(self._path)[1]:
+                aside = self._path.with_name(self._path.name + ".bad")
+                self._path.replace(aside)
+                remedy = f"Trust again what you still trust. The old list is {aside}"
+                what = "The list of trusted files could not be read, and a new one is begun"
+                raise AceError.of(ErrorCode.BAD_FILE, what, why=fault, remedy=remedy, where=str(self._path))
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
 
 
-def _read(path: Path) -> list[TrustedFile]:
+def _read(path: Path) -> tuple[list[TrustedFile], str]:
+    """What the list holds, and why it trusts nothing if it cannot be used."""
     try:
         status = path.stat()
         if os.name == "posix" and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-            return []  # others may have written it
-        return decode_plain(read_plain(path), list[TrustedFile])
-    except (OSError, msgspec.DecodeError):
-        return []
+            return [], "other users may have written it"
+        return decode_plain(read_plain(path), list[TrustedFile]), ""
+    except (FileNotFoundError, NotADirectoryError):
+        return [], ""
+    except (OSError, msgspec.DecodeError) as error:
+        return [], str(error)
 
 
 def files_to_trust(document: Document) -> Iterator[tuple[str, str]]:

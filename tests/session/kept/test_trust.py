@@ -24,9 +24,16 @@ def test_trust_is_by_content_and_shared_between_windows(tmp_path: Path) -> None:
     assert one.hashes == ()
 
 
-def test_a_damaged_trust_list_trusts_nothing(tmp_path: Path) -> None:
-    (tmp_path / "t.json").write_text('[{"sha256": "aa"}]')
-    assert TrustStore(tmp_path / "t.json").hashes == ()
+def test_a_damaged_trust_list_trusts_nothing_and_is_put_aside_before_a_new_one(tmp_path: Path) -> None:
+    damaged = '[{"sha256": "aa"}]'
+    (tmp_path / "t.json").write_text(damaged)
+    store = TrustStore(tmp_path / "t.json")
+    assert store.hashes == ()
+    with pytest.raises(AceError, match="could not be read") as caught:
+        store.trust("/b.py", "b" * 64)
+    assert str(tmp_path / "t.json.bad") in caught.value.problem.remedy and store.hashes == ()
+    store.trust("/b.py", "b" * 64)
+    assert store.hashes == ("b" * 64,) and (tmp_path / "t.json.bad").read_text() == damaged
 
 
 def test_trust_that_cannot_be_stored_is_not_given(tmp_path: Path) -> None:
