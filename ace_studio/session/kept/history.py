@@ -416,15 +416,16 @@ class History:
         return self._path.with_suffix(".waiting")
 
     def _take_in(self, database: sqlite3.Connection) -> Sequence[Path]:
-        """Insert the runs that could not be added when they ended; returns their files."""
-        files = [file for file in sorted(self._waiting.glob("*.run")) if file.is_file()]
-        for file in files:
+        """Insert the runs that could not be added when they ended; returns their files. What cannot be read stays."""
+        taken = []
+        for file in sorted(self._waiting.glob("*.run")):
             with suppress(OSError, msgspec.DecodeError, RecursionError):
                 row = msgspec.msgpack.decode(read_plain(file), type=_Row)
                 same = "SELECT 1 FROM run WHERE output = :output AND result_json = :result_json"
                 if database.execute(same, row).fetchone() is None:  # taken in by a process that was killed since
                     _insert(database, row)
-        return files
+                taken.append(file)
+        return taken
 
 
 def _insert(database: sqlite3.Connection, row: Mapping[str, Any]) -> int:

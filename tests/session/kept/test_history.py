@@ -174,8 +174,9 @@ def test_a_query_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80", b"\x91" * 100_000, b"\x81\xa8title) --\xa1x"])
-def test_a_waiting_run_that_is_damaged_is_no_obstacle(tmp_path: Path, content: bytes) -> None:
+def test_a_waiting_run_that_is_damaged_is_no_obstacle_and_stays(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "h.waiting").mkdir()
     (tmp_path / "h.waiting" / "a.run").write_bytes(content)
     (tmp_path / "h.waiting" / "b.run").mkdir()
     assert History(tmp_path / "h.sqlite").list() == ()
+    assert (tmp_path / "h.waiting" / "a.run").read_bytes() == content
