@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from ace_studio.records.recipes.named_source import named_source
-from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, FinetuneMethod, PruneMethod, Recipe
+from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod, Recipe
 from ace_studio.records.tensors import DATA_SUFFIXES, TensorSpec, Values, ValueSource, read_values
 from ace_studio.session.document import Document
 from ace_studio.session.generated_code.shell import command_line
@@ -35,15 +35,18 @@ def python_code(document: Document) -> str:
 
 def unsaid_choices(recipe: Recipe) -> list[str]:
     """Choices that differ from the defaults and that ``compile`` has no keyword for, as ``table.key``."""
-    usual, found = Recipe(), []
-    for table in recipe.__struct_fields__:
-        chosen, default = getattr(recipe, table), getattr(usual, table)
-        if table in _SAID or not hasattr(chosen, "__struct_fields__"):
-            continue
-        keys = (key for key in chosen.__struct_fields__ if f"{table}.{key}" not in _SAID)
-        found += [f"{table}.{key}" for key in keys if getattr(chosen, key) != getattr(default, key)]
+    found = [
+        f"{table}.{key}"
+        for table, usual in msgspec.structs.asdict(Recipe()).items()
+        if table not in _SAID and hasattr(usual, "__struct_fields__")
+        for key in _differing(getattr(recipe, table), usual)
+        if f"{table}.{key}" not in _SAID and f"{table}.{key}" not in _KEYWORDS
+    ]
     data = {"calibration.inputs": recipe.calibration.inputs, "inputs.tracing": recipe.inputs.tracing}
     found += [f"{key} from a file" for key, text in data.items() if _is_data_file(text)]
+    specs = [item for row in recipe.inputs.rows for item in row.items()]
+    if any("." in name or read_values(spec.values).source is ValueSource.CALIBRATION for name, spec in specs):
+        found.append("inputs.rows of nested inputs or calibration data")
     if any((rule.weights, rule.activations, rule.group_size) != (None, None, None) for rule in recipe.plan.rules):
         found.append("the grids of single rules")
     return found
@@ -51,12 +54,27 @@ def unsaid_choices(recipe: Recipe) -> list[str]:
 
 _SAID = frozenset(
     {
-        "model", "inputs", "goal", "targets", "evaluate", "measure", "capture", "advice_from",
-        "calibration.inputs", "calibration.samples", "calibration.subset", "calibration.observer",
-        "calibration.percentile", "improve", "plan", "prune", "finetune", "limits",
+        "model", "inputs.tracing", "inputs.rows", "calibration.inputs", "evaluate.function", "evaluate.data",
+        "plan.default", "plan.rules", "plan.from_goal", "capture.controls", "prune",
+        "finetune", "advice_from", "limits.memory_mb", "limits.step_s", "capture.cache",
     }
 )  # fmt: skip
-"""Tables and keys that the generated call covers, or that do not change what is computed."""
+"""Tables and keys that have lines of their own below, or that do not change what is computed."""
+_KEYWORDS = {
+    **{f"evaluate.{key}": key for key in ("metric", "output", "higher_is_better")},
+    "inputs.dims": "dims",
+    "inputs.shapes_from": "shapes_from",
+    **{f"goal.{key}": key for key in Recipe().goal.__struct_fields__},
+    "targets.names": "target",
+    "capture.rungs": "rungs",
+    **{f"calibration.{key}": key for key in ("samples", "subset", "observer", "percentile")},
+    **{f"plan.{key}": key for key in ("weights", "activations", "group_size", "rest")},
+    **{f"measure.{key}": key for key in Recipe().measure.__struct_fields__},
+    "improve.methods": "improve",
+    "improve.by_search": "improve_by_search",
+    "improve.max_seconds": "improve_max_seconds",
+}
+"""Key of the recipe -> the keyword of ``compile`` that takes the same value."""
 
 
 class _Program:
@@ -192,13 +210,6 @@ _BY_NAME = {
 }
 """Package -> the import, and the expression that makes a model by name."""
 
-_SAME_NAMES = {
-    "calibration": ("samples", "subset", "observer", "percentile"),
-    "plan": ("weights", "activations", "group_size", "rest"),
-    "measure": ("threads", "rounds", "device", "profile", "batches", "decode"),
-}
-"""Table of the recipe -> its keys that are keywords of ``compile`` with the same name."""
-
 
 def _sorted_imports(lines: Iterable[str]) -> list[str]:
     return sorted(lines, key=lambda line: (line.startswith("from"), line))
@@ -252,14 +263,7 @@ def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
     if recipe.evaluate.function:
         found.append(f"evaluate={program.callable_name(recipe.evaluate.function, source)}")
     if recipe.evaluate.metric:
-        found.append(f"metric={recipe.evaluate.metric!r}")
         found.append(f"evaluation_data={_evaluation_data(recipe.evaluate.data, program, source)}")
-    if recipe.evaluate.output:
-        found.append(f"output={recipe.evaluate.output!r}")
-    if not recipe.evaluate.higher_is_better:
-        found.append("higher_is_better=False")
-    if inputs.dims:
-        found.append(f"dims={ {name: str(choice) for name, choice in inputs.dims.items()}!r}")
     return found
 
 
@@ -273,31 +277,30 @@ def _evaluation_data(data: str, program: _Program, source: str) -> str:
 
 
 def _plan_keywords(recipe: Recipe) -> list[str]:
-    if recipe.plan.from_goal:
-        return []
-    found = [f"default={str(recipe.plan.default)!r}"]
-    if recipe.plan.rules:
-        rules = "".join(f"\n        ({rule.match!r}, {str(rule.precision)!r})," for rule in recipe.plan.rules)
-        found.append(f"rules=[{rules}\n    ]")
-    return found
+    has_plan = not recipe.plan.from_goal
+    found = [f"default={str(recipe.plan.default)!r}"] if has_plan else []
+    pairs = {
+        "rules": [(rule.match, str(rule.precision)) for rule in recipe.plan.rules if has_plan],
+        "controls": [(control.function, str(control.treat_as)) for control in recipe.capture.controls],
+    }
+    return found + [
+        f"{keyword}=[" + "".join(f"\n        {one!r}," for one in ones) + "\n    ]"
+        for keyword, ones in pairs.items()
+        if ones
+    ]
 
 
 def _plain_keywords(recipe: Recipe) -> list[str]:
-    """Keywords that have the name of the recipe's key, one row each."""
-    names = recipe.targets.names
-    default = Recipe()
-    pairs = [
-        *((key, getattr(recipe.goal, key), getattr(default.goal, key)) for key in recipe.goal.__struct_fields__),
-        ("target", names[0] if len(names) == 1 else list(names), "auto"),
-        ("rungs", list(recipe.capture.rungs), list(ALL_CAPTURE_METHODS)),
-    ]
-    for table, keys in _SAME_NAMES.items():
-        chosen, usual_table = getattr(recipe, table), getattr(default, table)
-        pairs += [(key, getattr(chosen, key), getattr(usual_table, key)) for key in keys]
-    improve, usual_improve = recipe.improve, default.improve
-    pairs += [
-        ("improve", list(improve.methods), []),
-        ("improve_by_search", improve.by_search, True),
-        ("improve_max_seconds", improve.max_seconds, usual_improve.max_seconds),
-    ]
-    return [f"{key}={msgspec.to_builtins(value)!r}" for key, value, usual in pairs if value != usual]
+    """Keywords that take the value of the recipe's key, if it is not the default."""
+    found = []
+    usual = Recipe()
+    for path, keyword in _KEYWORDS.items():
+        table, key = path.split(".")
+        value = getattr(getattr(recipe, table), key)
+        if value != getattr(getattr(usual, table), key):
+            plain = msgspec.to_builtins(value)
+            listed = list(plain) if isinstance(plain, tuple) else plain
+            if keyword == "target" and len(listed) == 1:
+                listed = listed[0]
+            found.append(f"{keyword}={listed!r}")
+    return found

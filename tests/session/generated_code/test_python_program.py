@@ -16,6 +16,8 @@ from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, WeightGra
 from ace_studio.records.recipes.recipe import (
     CalibrationChoice,
     CaptureChoice,
+    CaptureControl,
+    ControlKind,
     EvaluateChoice,
     FinetuneChoice,
     FinetuneMethod,
@@ -29,11 +31,12 @@ from ace_studio.records.recipes.recipe import (
     PruneChoice,
     PruneMethod,
     Recipe,
+    ShapesFrom,
     TargetsChoice,
 )
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session.document import Document
-from ace_studio.session.generated_code.python_program import python_code, unsaid_choices
+from ace_studio.session.generated_code.python_program import _KEYWORDS, python_code, unsaid_choices
 
 MODEL = """
 class Model:
@@ -153,6 +156,7 @@ def test_the_function_takes_every_keyword_that_is_shown(folder: Path, root: Path
     api = ast.parse((root / "ace_studio" / "api.py").read_text())
     (function,) = (node for node in api.body if isinstance(node, ast.FunctionDef) and node.name == "compile")
     known = {argument.arg for argument in function.args.kwonlyargs}
+    assert set(_KEYWORDS.values()) <= known
     shown = ast.parse(python_code(Document(recipe=FULL, folder=str(folder))))
     (call,) = (
         node
@@ -193,6 +197,26 @@ def test_a_choice_that_the_function_has_no_keyword_for_is_named_with_the_line_th
     assert "improve=['equalize']" in code
     assert code.splitlines()[-1].startswith("# ace-studio run")
     assert unsaid_choices(Recipe(limits=LimitsChoice(step_s=9))) == []  # it changes nothing that is computed
+
+
+def test_no_choice_is_left_out_in_silence() -> None:
+    recipe = Recipe(
+        model=ModelChoice(source="m.py", entry="make"),
+        inputs=InputsChoice(
+            rows=({"state.0": TensorSpec(shape=(1,))},), tuples=("state",), caught="c", shapes_from=ShapesFrom.DATA
+        ),
+        capture=CaptureChoice(
+            controls=(CaptureControl(function="m:f", treat_as=ControlKind.LEAF),), batch_only=True, cache=False
+        ),
+        targets=TargetsChoice(sizes={"x.0": (1, 2, 3)}),
+        limits=LimitsChoice(examples=3),
+    )
+    assert unsaid_choices(recipe) == [
+        "inputs.caught", "inputs.tuples", "capture.batch_only", "targets.sizes", "limits.examples",
+        "inputs.rows of nested inputs or calibration data",
+    ]  # fmt: skip
+    code = python_code(Document(recipe=recipe, folder="/x"))
+    assert "shapes_from='data'" in code and "('m:f', 'leaf')," in code
 
 
 def test_pruning_and_fine_tuning_become_keywords(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
