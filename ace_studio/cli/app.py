@@ -54,6 +54,9 @@ InputOption = Annotated[
 ]
 
 
+NO_ANSWER = (Problem(code=ErrorCode.CRASH, what="The engine gave no answer", remedy="Run the command again"),)
+
+
 def report_failure(
     problems: Sequence[Problem],
     console: Console,
@@ -65,12 +68,13 @@ def report_failure(
     """Print the problems to stderr, and in the JSON as ``error``; the first one decides the exit code.
 
     Args:
-        problems: At least one.
+        problems: Why there is no answer.
         console: Where to.
         job: What the job found out before it failed.
         out: Folder of the run, which gets a ``result.json`` that says why there is no result.
         figures: What the run wrote before it ended, which is kept beside the problems.
     """
+    problems = problems or NO_ANSWER
     console.show_problems(problems)
     headline = problems[0]
     document: dict[str, Any] = {

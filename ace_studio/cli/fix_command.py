@@ -88,16 +88,17 @@ def _take(
 ) -> dict[str, Any]:
     """Apply the green fixes as the options say; returns what was done, for the JSON."""
     done: dict[str, Any] = {}
+    wanted_patches = _best(fixes, lambda one: bool(one.patch)) if patch_path is not None or write_source else []
+    patched = {path: _together(path, ones) for path, ones in _by_file(wanted_patches).items()}
     if recipe_path is not None:
         wanted = [one.control for one in _best(fixes, lambda one: one.control is not None) if one.control is not None]
         done["applied_controls"] = msgspec.to_builtins(add_controls(recipe_path, wanted))
-    patched = _by_file(_best(fixes, lambda one: bool(one.patch)))
     if patch_path is not None and patched:
-        _write(patch_path, "".join(_together(path, ones)[0] for path, ones in patched.items()), keep_backup=False)
+        _write(patch_path, "".join(patch for patch, _ in patched.values()), keep_backup=False)
         done["patch"] = str(patch_path)
     if write_source:
-        for path, ones in patched.items():
-            _write(path, _together(path, ones)[1], keep_backup=True)
+        for path, (_, text) in patched.items():
+            _write(path, text, keep_backup=True)
         done["changed_files"] = [str(path) for path in patched]
     return done
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, app
+from ace_studio.cli.app import NO_ANSWER, JsonFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
@@ -73,8 +73,8 @@ def trust(
     for given in add or ():
         _ask_for_trust(given, store, console)
     if revoke:
-        path = str(Path(revoke).expanduser().absolute())
-        withdrawn = [file for file in store.files if revoke == file.sha256 or path == file.path]
+        path = Path(revoke).expanduser().resolve()
+        withdrawn = [file for file in store.files if revoke == file.sha256 or path == Path(file.path).resolve()]
         if not withdrawn:
             raise AceError.of(
                 ErrorCode.NOT_FOUND,
@@ -134,7 +134,7 @@ def _code_of(path: Path, store: TrustStore, console: Console) -> tuple[Problem, 
         return tuple(one for one in problems if one.code is ErrorCode.UNTRUSTED)
     answer = follow(InspectRequest(job="trust", path=str(path.absolute())), console)
     if (found := answer.find(FileInspected)) is None:
-        raise AceError(*answer.problems)
+        raise AceError(*(answer.problems or NO_ANSWER))
     if found.report.trust != "code":
         return ()
     reasons = {file.path: file.would_run for file in found.report.files}

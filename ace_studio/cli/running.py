@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ace_studio.cli.app import report_failure
+from ace_studio.cli.app import NO_ANSWER, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
@@ -40,6 +40,8 @@ def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) 
     else:
         if not path.exists() and named_source(path) is None:
             raise AceError.of(ErrorCode.NOT_FOUND, f"There is no file {path}", remedy="Check the path.")
+        if path.name in {"", ".."}:
+            path = path.resolve()  # "." and ".." have no name
         recipe = Recipe(model=ModelChoice(source=path.name))
     if entry:
         recipe = replace(recipe, model=replace(recipe.model, entry=entry))
@@ -122,6 +124,7 @@ _EXIT_CODES = {
     ResultStatus.GOAL_NOT_MET: ExitCode.GOAL_NOT_MET,
     ResultStatus.FAILED: ExitCode.JOB_FAILED,
 }
+_REFUSED = (ExitCode.USAGE, ExitCode.NEEDS_TRUST)
 
 
 def run_recipe(
@@ -157,10 +160,13 @@ def run_recipe(
         answer = follow(request, console, contain=contain, python=python)
         found = answer.find(JobFinished)
         if answer.problems or found is None or found.result is None:
+            problems = answer.problems or NO_ANSWER
             figures = run.figures()  # the folder may hold an earlier run's, which do not count
-            _remember(partial(history.add_unfinished, run, answer.problems[0]), console)
+            _remember(partial(history.add_unfinished, run, problems[0]), console)
             plain = msgspec.to_builtins(figures) if figures is not None else {}
-            return report_failure(answer.problems, console, job=answer, out=out, **plain)
+            # A run that was refused has changed nothing, so the result of an earlier one still holds.
+            keeps = run.before and figures is None and problems[0].exit_code in _REFUSED
+            return report_failure(problems, console, job=answer, out=None if keeps else out, **plain)
         result = found.result
         _remember(partial(history.remember, result, recipe, folder, output=out), console)
     finally:

@@ -119,6 +119,19 @@ def test_the_patch_is_saved_and_the_source_is_written_only_when_asked_for(recipe
     assert source.read_text() == SOURCE.replace("if a:", "if True:")
 
 
+def test_of_patches_that_do_not_all_fit_none_is_written(recipe, engine, tmp_path, capsys):
+    (tmp_path / "other.py").write_text("c = 3\n")
+    engine.fixes = [
+        fix(recipe, FixStatus.GREEN, patch=PATCH),
+        fix(recipe, FixStatus.GREEN, patch=PATCH, file=str(tmp_path / "other.py")),
+        control_fix(recipe),
+    ]
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run_command(["fix", str(recipe), "--write-source", "--apply-controls"]) == 2
+    assert "Nothing was written" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_no_green_fix_is_a_model_that_could_not_be_captured(recipe, engine, capsys):
     engine.fixes = [control_fix(recipe, FixStatus.FAILED)]
     assert run_command(["fix", str(recipe), "--json"]) == 3

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from ace_studio.cli import follow, run_command
+from ace_studio.cli.running import recipe_for
 from ace_studio.engine.report import write_figures
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import (
@@ -115,6 +117,33 @@ def test_figures_that_a_run_wrote_before_it_died_are_kept_and_those_of_an_earlie
     shown = capsys.readouterr()
     assert ("openvino" in shown.out) == is_new
     assert "it was killed" in shown.err
+
+
+@pytest.mark.parametrize("code", [ErrorCode.RECIPE, ErrorCode.UNTRUSTED])
+def test_a_run_that_was_refused_leaves_the_result_of_an_earlier_one(answer_with, recipe, tmp_path, capsys, code):
+    out = tmp_path / "out"
+    out.mkdir()
+    write_figures(result(), out)
+    answer_with(JobFailed(problems=(Problem(code=code, what="x"),)))
+    assert run_command(["run", str(recipe), "--out", str(out)]) in {2, 5}
+    capsys.readouterr()
+    assert run_command(["report", str(out)]) == 0
+    assert "openvino" in capsys.readouterr().out
+
+
+def test_an_engine_that_says_nothing_is_a_failed_job(answer_with, recipe, tmp_path, capsys):
+    answer_with()
+    for words in (["run", "--out", str(tmp_path / "out")], ["trace"], ["inspect"]):
+        assert run_command([words[0], str(recipe), *words[1:]]) == 6
+        assert "gave no answer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "source"), [(".", "below"), ("..", "model"), ("../below", "below")])
+def test_a_folder_is_named_by_its_place(tmp_path, monkeypatch, given, source):
+    (tmp_path / "model" / "below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "model" / "below")
+    recipe, folder = recipe_for(Path(given))
+    assert recipe.model.source == source and (folder / source).samefile(given)
 
 
 @pytest.mark.parametrize(
