@@ -36,7 +36,7 @@ def make_scratch(environment: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
     if not base.is_absolute() or not base.is_dir():
         base = Path(tempfile.gettempdir())
     _remove_orphans(base)
-    scratch = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{_owner(os.getpid())}-", dir=base))
+    scratch = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{process_mark(os.getpid())}-", dir=base))
     shared = environment.get(SHARED_VARIABLE) or str(base)
     variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch)) | {SHARED_VARIABLE: shared}
     kept = environment.get("TORCHINDUCTOR_CACHE_DIR") or compiled_code_folder(Path(shared))
@@ -88,11 +88,11 @@ def _remove_orphans(base: Path) -> None:
             with suppress(OSError):
                 is_ours = not hasattr(os, "getuid") or found.lstat().st_uid == os.getuid()
                 same_machine = len(parts) == 3 and parts[2] == _namespace() and parts[0].isdigit()
-                if is_ours and same_machine and found.is_dir() and _owner(int(parts[0])) != owner:
+                if is_ours and same_machine and found.is_dir() and not is_alive(owner):
                     remove_scratch(found)
 
 
-def _owner(pid: int) -> str:
+def process_mark(pid: int) -> str:
     """A process as ``pid.start.namespace``: numbers of processes are used again. Start is "" if there is none."""
     start = ""
     if sys.platform == "linux":
@@ -105,6 +105,12 @@ def _owner(pid: int) -> str:
         with suppress(psutil.Error):
             start = str(int(psutil.Process(pid).create_time()))
     return f"{pid}.{start}.{_namespace()}"
+
+
+def is_alive(mark: str) -> bool:
+    """Whether the process of a mark goes on; another one that has only got its number does not count."""
+    pid = mark.partition(".")[0]
+    return pid.isdecimal() and process_mark(int(pid)) == mark
 
 
 def _namespace() -> str:

@@ -20,6 +20,7 @@ from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.recipes.file import parse_recipe, read_recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.scratch import is_alive, process_mark
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -39,10 +40,8 @@ class SavedChoices(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """The recipe file's text when it was opened or saved."""
     recipe: Recipe
-    pid: int = 0
-    """The process of the window; 0 if nobody needs to be asked about these choices any more."""
-    process_started_s: float = 0.0
-    """Creation time of that process: a number alone may belong to another process by now."""
+    process: str = ""
+    """The window, as `process_mark` says it; empty if nobody needs to be asked about these choices any more."""
     changed_s: float = 0.0
     """When, in seconds since the epoch."""
 
@@ -51,7 +50,6 @@ class _ChoicesOf01(msgspec.Struct, frozen=True, kw_only=True):
     """What version 0.1 stored: a file per window, with the recipe as text."""
 
     pid: int
-    process_started_s: float
     folder: str
     recipe_path: str
     recipe_toml: str
@@ -105,15 +103,15 @@ class Autosave:
         """Choices of windows that are not running any more and that nobody was asked about, newest first."""
         self.wait()
         paths = tuple(self._folder.glob("*.json"))
-        found = [saved for path in paths if (saved := _read(path) or self._take_over(path)) is not None and saved.pid]
-        gone = (saved for saved in found if _started_s(saved.pid) != saved.process_started_s)
+        found = [saved for path in paths if (saved := _read(path) or self._take_over(path)) is not None]
+        gone = (saved for saved in found if saved.process and not is_alive(saved.process))
         return tuple(sorted(gone, key=lambda saved: saved.changed_s, reverse=True))
 
     def decline(self) -> None:
         """Do not ask about the choices of other windows again; they come back when their model is opened."""
         for saved in self.left_behind():
             with contextlib.suppress(OSError):
-                self._write(replace(saved, pid=0))
+                self._write(replace(saved, process=""))
 
     def _take_over(self, path: Path) -> SavedChoices | None:
         """Store choices that version 0.1 left in today's form; None if the file cannot be read."""
@@ -128,7 +126,7 @@ class Autosave:
         saved = SavedChoices(
             name=old.recipe_path or str(Path(old.folder) / recipe.model.source), folder=old.folder,
             recipe_path=old.recipe_path, text=text, recipe=recipe,
-            pid=old.pid, process_started_s=old.process_started_s, changed_s=old.changed_s,
+            process=f"{old.pid}.", changed_s=old.changed_s,
         )  # fmt: skip
         with contextlib.suppress(OSError):
             self._write(saved)
@@ -139,12 +137,11 @@ class Autosave:
         """Write or remove the file of a name, on the writer's thread."""
         try:
             if name in self._newest:  # else an earlier turn stored it
-                saved, own = self._newest.pop(name), os.getpid()
+                saved = self._newest.pop(name)
                 if saved is None:
                     self._path(name).unlink(missing_ok=True)
                 else:
-                    began_s, now_s = _started_s(own), time.time()
-                    self._write(replace(saved, pid=own, process_started_s=began_s, changed_s=now_s))
+                    self._write(replace(saved, process=process_mark(os.getpid()), changed_s=time.time()))
         except Exception as error:  # noqa: BLE001 - the top of a thread: nobody else would learn of it
             self._failure = self._failure or AceError.of(
                 ErrorCode.USAGE, "Unsaved choices could not be stored", why=message_of(error),
@@ -178,13 +175,3 @@ def _read(path: Path) -> SavedChoices | None:
         return decode_plain(read_plain(path), SavedChoices)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def _started_s(pid: int) -> float:
-    """When a process began, in seconds since the epoch; 0 if there is none."""
-    import psutil  # noqa: PLC0415 - not needed for the first picture of the window
-
-    try:
-        return float(psutil.Process(pid).create_time())
-    except psutil.Error:
-        return 0.0

@@ -25,11 +25,10 @@ from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.scratch import is_alive, process_mark
 
 UNFINISHED = ("cancelled", "crashed", "failed")
 """How a run without a result ended, as the history says it."""
-_CLOCK_S = 2.0
-"""Clocks of files and processes may differ by this much."""
 _KILLED = Problem(
     code=ErrorCode.CRASH,
     what="The run has not come to its end",
@@ -50,8 +49,8 @@ class StartedRun(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 of the result that an earlier run left in the output folder; empty if there is none."""
     machine: str
     """Its name: homes are shared between machines."""
-    pid: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-    """The process of the window or the command line that waits for it."""
+    process: str = ""
+    """The window or the command line that waits for it, as `process_mark` says it."""
     began_s: Annotated[float, msgspec.Meta(ge=0, lt=1e10)]
     """Seconds since the epoch."""
 
@@ -60,7 +59,7 @@ class StartedRun(msgspec.Struct, frozen=True, kw_only=True):
         """A run that this process starts now."""
         return cls(
             title=title, folder=folder, output=output, recipe_toml=recipe_text(recipe), before=_hash_in(output),
-            machine=socket.gethostname(), pid=os.getpid(), began_s=time.time(),
+            machine=socket.gethostname(), process=process_mark(os.getpid()), began_s=time.time(),
         )  # fmt: skip
 
     @property
@@ -110,7 +109,7 @@ class StartedRuns:
         for path in self._folder.glob("*.json"):
             with suppress(OSError, msgspec.DecodeError):
                 run = decode_plain(read_plain(path), StartedRun)
-                if run.machine == socket.gethostname() and not _is_alive(run):
+                if run.machine == socket.gethostname() and not is_alive(run.process):
                     found.append((run, path))
         for run, path in sorted(found, key=lambda one: one[0].began_s):
             with suppress(OSError):
@@ -131,18 +130,6 @@ def _record_of(run: StartedRun) -> tuple[str, Result]:
     if found is not None and found.status in (ResultStatus.OK, ResultStatus.GOAL_NOT_MET):
         return str(found.status), found
     return ended_early(_KILLED, found)
-
-
-def _is_alive(run: StartedRun) -> bool:
-    """Whether its process goes on; a process that began after the run has only got its number."""
-    if run.pid == os.getpid():
-        return True
-    import psutil  # noqa: PLC0415 - not needed for the first picture of the window
-
-    try:
-        return float(psutil.Process(run.pid).create_time()) <= run.began_s + _CLOCK_S
-    except psutil.Error:
-        return False
 
 
 def _hash_in(output: str) -> str:

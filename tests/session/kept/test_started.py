@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.results import Result, ResultStatus, encode_result
+from ace_studio.records.scratch import process_mark
 from ace_studio.session.kept.history import History
 from ace_studio.session.kept.started import StartedRun, ended_early, remove
 from tests.session.fake_engine_link import result, target_run
@@ -31,9 +31,10 @@ def run(tmp_path: Path) -> StartedRun:
     (tmp_path / "out").mkdir()
     of = Recipe(model=ModelChoice(source="m.py"))
     made = StartedRun.of(of, title="m.py", folder=str(tmp_path), output=str(tmp_path / "out"))
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        pass
-    return replace(made, pid=process.pid)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        mark = process_mark(process.pid)
+        process.communicate(b"\n")
+    return replace(made, process=mark)
 
 
 def leave(run: StartedRun, found: Result) -> None:
@@ -62,7 +63,7 @@ def test_a_run_that_wrote_its_whole_result_before_its_window_died_is_finished(hi
 def test_what_an_earlier_run_left_in_the_folder_is_not_its_figures(history, run):
     leave(run, result(target_run("eager")))
     again = StartedRun.of(Recipe(), title="m.py", folder=run.folder, output=run.output)
-    history.started.note(replace(again, pid=run.pid))
+    history.started.note(replace(again, process=run.process))
     (line,) = history.list()
     assert (line.status, history.get(line.id).result.runs) == ("crashed", ())
 
@@ -73,7 +74,7 @@ def test_a_run_that_goes_on_here_or_elsewhere_is_left_alone_and_one_that_ended_t
     history.started.note(replace(run, machine="another"))
     remove(history.started.note(run))
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        history.started.note(replace(run, pid=process.pid, began_s=time.time() + 1))
+        history.started.note(replace(run, process=process_mark(process.pid), began_s=0.0))  # before the clock was set
         assert history.list() == ()
         process.communicate(b"\n")
     assert [line.status for line in history.list()] == ["crashed"]
@@ -81,12 +82,22 @@ def test_a_run_that_goes_on_here_or_elsewhere_is_left_alone_and_one_that_ended_t
 
 def test_a_process_that_has_only_got_the_number_of_a_dead_one_does_not_keep_its_run(history, run):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        history.started.note(replace(run, pid=process.pid, began_s=time.time() - 3600))
+        history.started.note(replace(run, process=process_mark(process.pid).replace(".", ".1", 1)))
         assert [line.status for line in history.list()] == ["crashed"]
         process.communicate(b"\n")
 
 
-@pytest.mark.parametrize("change", [{"output": "\0"}, {"pid": -1}, {"began_s": 1e300}, {"pid": 2**62}, {"title": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"output": "\0"},
+        {"process": "-1.2"},
+        {"began_s": 1e300},
+        {"process": f"{2**62}."},
+        {"process": "\u00b2"},
+        {"title": None},
+    ],
+)
 def test_a_note_that_somebody_changed_is_no_obstacle(history, run, change, tmp_path):
     (tmp_path / "h.started").mkdir()
     (tmp_path / "h.started" / "a.json").write_bytes(msgspec.json.encode(msgspec.to_builtins(run) | change))

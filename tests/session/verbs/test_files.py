@@ -171,7 +171,7 @@ def test_declined_choices_are_not_offered_again_and_still_come_back(
 ) -> None:
     opened.choices.set_goal(Goal(max_drop=0.25))
     opened.close()
-    monkeypatch.setattr("ace_studio.session.kept.autosave._started_s", lambda pid: 1.0)
+    monkeypatch.setattr("ace_studio.session.kept.autosave.is_alive", lambda mark: False)
     later, _ = another_window(tmp_path)
     assert len(later.files.restorable()) == 1
     later.files.decline_restorable()
@@ -185,7 +185,7 @@ def test_unsaved_choices_survive_a_crash_and_can_be_taken_back(
 ) -> None:
     opened.choices.set_goal(Goal(max_drop=0.25))
     opened.close()
-    monkeypatch.setattr("ace_studio.session.kept.autosave._started_s", lambda pid: 1.0)
+    monkeypatch.setattr("ace_studio.session.kept.autosave.is_alive", lambda mark: False)
     later = Session(FakeEngineLink(), folders=UserFolders.inside(tmp_path / "user"))
     (saved,) = later.files.restorable()
     later.files.restore(saved)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobCancelled, JobFailed, JobFinished, TargetFinished
 from ace_studio.records.results import ResultStatus, encode_result
+from ace_studio.records.scratch import process_mark
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import HISTORY_WAIT_S, Session
 from tests.session.fake_engine_link import READY, captured, lost, result, target_run
@@ -165,8 +166,7 @@ def test_a_run_is_cancelled_by_a_new_engine_and_by_the_end_of_the_window(opened,
 def test_a_run_that_a_killed_window_left_is_listed_by_the_next_one(opened, engine, tmp_path):
     opened.jobs.run()
     (note,) = (tmp_path / NOTES).iterdir()
-    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    note.write_bytes(note.read_bytes().replace(b'"pid":%d' % os.getpid(), b'"pid":' + process.stdout.strip()))
+    note.write_bytes(note.read_bytes().replace(process_mark(os.getpid()).encode(), b"1.1.1"))
     again = Session(engine, folders=UserFolders.inside(tmp_path / "user"))
     again.history.load_history()
     (line,) = again.document.history
