@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QPushButton
@@ -18,7 +17,6 @@ from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.shell.start import run_window
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.session.kept.autosave import Autosave
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.gui.replay import ReplayEngine
@@ -93,23 +91,13 @@ def test_the_choices_of_a_window_that_crashed_are_offered_and_come_back(desk, tm
     folders = UserFolders.inside(tmp_path / "user")
     desk.open_example()
     desk.session.plan.set_default_precision(Precision.BF16)
-    monkeypatch.setattr(Autosave, "left_behind", _as_if_this_process_had_died(Autosave.left_behind))
+    monkeypatch.setattr("ace_studio.session.kept.autosave.is_alive", lambda mark: False)
     window = another_window(desk, folders)
     assert window.bars.restore.isVisible()
     window.bars._restore()
     desk.bot.wait(40)
     assert window.session.document.recipe.plan.default is Precision.BF16
     assert window.session.document.is_dirty
-
-
-def _as_if_this_process_had_died(left_behind):
-    def patched(self):
-        self.wait()
-        for path in Path(self._folder).glob("*.json"):
-            path.write_text(path.read_text().replace(f'"pid":{os.getpid()}', '"pid":2147483600'))
-        return left_behind(self)
-
-    return patched
 
 
 def test_choices_without_a_recipe_come_back_with_a_star_after_every_quit(desk, tmp_path):
