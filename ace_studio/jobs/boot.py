@@ -1,9 +1,9 @@
-"""The first code of a worker process, started by path: ``python /path/to/boot.py`` in any interpreter.
+"""The first code of a worker process, started by path: ``python /path/to/boot.py [MODULE]`` in any interpreter.
 
 The interpreter need not have ACE Studio installed. It imports this package alone, from the folder that this file lies
 in: putting the parent folder on ``sys.path`` would give the packages of the window's environment to the user's
 interpreter. The address to connect to comes in one environment variable, which is removed before other code can read
-it. Standard library only until `become_worker` calls the worker.
+it. Standard library only until `become_worker` calls the worker. With a module, the process runs that module instead.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import traceback
 
 CONFIG_VARIABLE = "ACE_STUDIO_WORKER"
 OLDEST_PYTHON = (3, 11)
+_TOO_OLD = "ACE Studio needs Python 3.11 or newer; this is %s\n" % sys.version.split()[0]  # noqa: UP031
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - works in any Python, however old
 
 
 def become_worker() -> int:
     """Make ``ace_studio`` importable, arrange to die with the parent, and become the worker."""
     if sys.version_info < OLDEST_PYTHON:
-        sys.stderr.write("ACE Studio needs Python 3.11 or newer; this is %s\n" % sys.version.split()[0])  # noqa: UP031
+        sys.stderr.write(_TOO_OLD)
         return 3
     config = json.loads(os.environ.pop(CONFIG_VARIABLE))
-    _make_importable(os.path.dirname(_FOLDER))  # noqa: PTH120
+    _make_importable()
     importlib.import_module("ace_studio.jobs.guard").die_with_parent(config)
     if config.get("contained_to") is not None:
         containment = importlib.import_module("ace_studio.records.containment")  # before the engine starts any thread
@@ -37,8 +38,17 @@ def become_worker() -> int:
     return 0
 
 
-def _make_importable(package: str) -> None:
+def run_module(name: str) -> None:
+    """Call ``main()`` of a module of this package."""
+    if sys.version_info < OLDEST_PYTHON:
+        sys.exit(_TOO_OLD)
+    _make_importable()
+    importlib.import_module(name).main()
+
+
+def _make_importable() -> None:
     """Import ``ace_studio`` from its folder, and take our own folder, full of common names, off the path."""
+    package = os.path.dirname(_FOLDER)  # noqa: PTH120
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _FOLDER]  # noqa: PTH100
     spec = importlib.util.spec_from_file_location(
         "ace_studio",
@@ -72,5 +82,9 @@ def run_and_exit() -> None:
     os._exit(code)
 
 
-if __name__ == "__main__":
+if __name__ == "__mp_main__":  # in a process that was spawned by one of these, as Dask does; its task is ours
+    _make_importable()
+elif __name__ == "__main__" and sys.argv[1:]:
+    run_module(sys.argv[1])
+elif __name__ == "__main__":
     run_and_exit()

@@ -25,6 +25,7 @@ from ace_studio.jobs.launch import LaunchOptions, clean_environment
 from ace_studio.jobs.processes import kill_group
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.hosts import NEEDED
+from ace_studio.records.sweeps import NEEDED_FOR_SWEEPS
 from ace_studio.records.system_faults import missing_room, system_problem
 from ace_studio.records.targets import TARGET_ROWS
 
@@ -48,7 +49,8 @@ _TAIL_LINES = 200
 def requirements() -> tuple[str, ...]:
     """What is installed, as pip has it."""
     of_targets = (shlex.split(TARGET_ROWS[name].install.removeprefix("pip install ")) for name in TARGETS)
-    return tuple(dict.fromkeys((*NEEDED.values(), *(one for words in of_targets for one in words), *EXAMPLE)))
+    targets = (one for words in of_targets for one in words)
+    return tuple(dict.fromkeys((*NEEDED.values(), *targets, *NEEDED_FOR_SWEEPS, *EXAMPLE)))
 
 
 def python_for_it() -> str:

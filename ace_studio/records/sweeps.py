@@ -22,6 +22,9 @@ MOST_JOBS = 10_000
 MOST_COMBINATIONS = 1_000_000
 """Of the values of the axes, before some are excluded."""
 
+NEEDED_FOR_SWEEPS = ("cryptography>=42,<50", "distributed>=2025.1,<2027", "jinja2>=3.1,<4")
+"""What a Python that runs sweeps has beside what an engine needs; a test compares it with the project's metadata."""
+
 
 class Axis(StrEnum):
     """What may differ between the jobs of one recipe."""

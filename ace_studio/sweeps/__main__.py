@@ -1,4 +1,4 @@
-"""A sweep in a process of its own: ``python -m ace_studio.sweeps``, which the window starts.
+"""A sweep in a process of its own: ``python jobs/boot.py ace_studio.sweeps.__main__``, which the window starts.
 
 The first line of stdin is a `SweepOrder`, each line of stdout is an event, and the last one is a `SweepEnded`; all of
 them are JSON. When stdin closes, because the window wants that or is gone, the sweep stops as after Ctrl-C.
@@ -21,6 +21,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.sweep_file import sweep_jobs
 from ace_studio.records.sweeps import SweepEnded, SweepEvent, SweepOrder
+from ace_studio.sweeps.running import SweepOptions, run_sweep
 
 
 def main() -> None:
@@ -50,15 +51,6 @@ def _interrupt_at_end(stream: BinaryIO) -> None:
 
 
 def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
-    try:
-        from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415 - says below what is missing
-    except ModuleNotFoundError as error:
-        raise AceError.of(
-            ErrorCode.NOT_INSTALLED,
-            f"A sweep needs {error.name}",
-            why=f"{sys.executable} does not have it",
-            remedy="pip install 'ace-studio[sweep]'",
-        ) from error
     jobs = sweep_jobs(order.sweep, Path(order.folder), name="the sweep", texts=order.texts)
     options = SweepOptions(
         scheduler=order.scheduler,
@@ -71,7 +63,3 @@ def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
         on_event=tell,
     )
     return SweepEnded(report=run_sweep(jobs, Path(order.out), options))
-
-
-if __name__ == "__main__":
-    main()

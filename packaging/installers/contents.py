@@ -44,6 +44,7 @@ LIBRARIES = {
 }
 """Package of Debian -> licence of the library in it, from its copyright file (which also names those of its tools)."""
 SAID_ELSEWHERE = {
+    "partd": "BSD-3-Clause",
     "protobuf": "BSD-3-Clause",
     "pyinstaller": "GPL-2.0-or-later WITH Bootloader-exception",
     "torchao": "BSD-3-Clause",

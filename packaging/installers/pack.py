@@ -19,9 +19,9 @@ from contents import write_contents
 from steps import PINS, PIP, ROOT, BuildError, make_environment, run, say, system_tag, version, write_archive
 
 KINDS = {
-    "small": ("engine", "images", "example"),
-    "cpu": ("engine", "targets", "prune", "images", "example", "models"),
-    "cuda": ("engine", "targets", "prune", "images", "example", "models"),
+    "small": ("engine", "images", "sweep", "example"),
+    "cpu": ("engine", "targets", "prune", "images", "sweep", "example", "models"),
+    "cuda": ("engine", "targets", "prune", "images", "sweep", "example", "models"),
 }
 """Kind -> extras of the project. ``cpu`` and ``cuda`` differ in the build of torch, which pip's settings choose."""
 SMALL_TARGET = ("onnx", "onnx-ir", "onnxruntime", "onnxscript")
@@ -148,7 +148,7 @@ def check_pack(root: Path, kind: str) -> dict[str, str]:
 
     Raises: BuildError if one cannot be imported, or the build of torch is not that of the kind.
     """
-    modules = ["ssl", "sqlite3", "ctypes", "lzma", "bz2", "msgspec", "torch", "onnxruntime"]
+    modules = ["ssl", "sqlite3", "ctypes", "lzma", "bz2", "msgspec", "torch", "onnxruntime", "distributed"]
     modules += ["openvino", "nncf"] if kind != "small" else []
     code = (
         "import json, sys, importlib, importlib.metadata as m\n"

@@ -59,7 +59,7 @@ def test_only_our_own_folder_is_taken_off_the_path(monkeypatch, tmp_path: Path) 
     monkeypatch.setattr(sys, "path", [str(BOOT.parent), str(tmp_path), ""])
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
     monkeypatch.chdir(tmp_path)
-    boot._make_importable(str(BOOT.parent.parent))
+    boot._make_importable()
     assert sys.path == [str(tmp_path), ""]
     assert sys.modules["ace_studio"].__path__ == [str(BOOT.parent.parent)]
 

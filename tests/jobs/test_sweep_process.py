@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import os
 import queue
+import subprocess
+import sys
+import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ace_studio.jobs import sweep_process
+from ace_studio.jobs.engine_packs import Pack
 from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.sweeps import (
+    NEEDED_FOR_SWEEPS,
     Axis,
     JobAdvanced,
     RowStatus,
@@ -65,6 +72,47 @@ def test_a_process_that_dies_is_reported_with_what_it_printed(order, monkeypatch
     process.wait(10)
     assert ended.problems[0].code is ErrorCode.CRASH
     assert "no_such_module" in ended.problems[0].why
+
+
+@pytest.fixture
+def pack(monkeypatch, tmp_path):
+    """The window as an installed program, and the Python of an engine pack, on whose path ACE Studio is not."""
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={sysconfig.get_path("purelib")} exec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sweep_process, "best_pack", lambda: Pack(name="p", folder=str(tmp_path), python=str(python)))
+    monkeypatch.setenv("ACE_STUDIO_PYTHON", str(python))
+    monkeypatch.chdir(tmp_path)
+    return python
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the Python of the pack is a shell script")
+def test_the_python_of_a_pack_runs_a_sweep_with_the_programs_own_sources(order, pack):
+    assert subprocess.run([pack, "-c", "import ace_studio.sweeps"], capture_output=True, check=False).returncode == 1
+    process, told = started(order)
+    ended = list(events(told))[-1]
+    process.wait(10)
+    assert not ended.problems
+    assert [row.status for row in ended.report.rows] == [RowStatus.DONE, RowStatus.DONE]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the Python of the pack is a shell script")
+def test_a_python_without_dask_is_named_with_the_line_that_installs_it(order, pack):
+    pack.write_text(f'#!/bin/sh\nPYTHONPATH={pack.parent} exec {sys.executable} -S "$@"\n')
+    for name in ("msgspec", "psutil", "platformdirs"):
+        (pack.parent / name).symlink_to(Path(sysconfig.get_path("purelib"), name))
+    process, told = started(order)
+    (ended,) = events(told)
+    process.wait(10)
+    (problem,) = ended.problems
+    assert problem.code is ErrorCode.NOT_INSTALLED and problem.what == "A sweep needs dask"
+    assert f"{pack} -m pip install 'cryptography" in problem.remedy and "'distributed>=" in problem.remedy
+
+
+def test_what_a_sweep_needs_is_what_the_project_says(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    assert set(NEEDED_FOR_SWEEPS) == set(project["optional-dependencies"]["sweep"])
 
 
 def test_a_sweep_that_is_stopped_before_it_begins_was_cancelled(order, monkeypatch):
