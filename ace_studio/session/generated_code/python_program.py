@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path, PurePath
 
 import msgspec
@@ -45,8 +45,10 @@ def unsaid_choices(recipe: Recipe) -> list[str]:
     data = {"calibration.inputs": recipe.calibration.inputs, "inputs.tracing": recipe.inputs.tracing}
     found += [f"{key} from a file" for key, text in data.items() if _is_data_file(text)]
     specs = [item for row in recipe.inputs.rows for item in row.items()]
-    if any("." in name or read_values(spec.values).source is ValueSource.CALIBRATION for name, spec in specs):
-        found.append("inputs.rows of nested inputs or calibration data")
+    if any(
+        name.startswith("args.") or read_values(spec.values).source is ValueSource.CALIBRATION for name, spec in specs
+    ):
+        found.append("inputs.rows of *args or calibration data")
     if any((rule.weights, rule.activations, rule.group_size) != (None, None, None) for rule in recipe.plan.rules):
         found.append("the grids of single rules")
     return found
@@ -54,9 +56,9 @@ def unsaid_choices(recipe: Recipe) -> list[str]:
 
 _SAID = frozenset(
     {
-        "model", "inputs.tracing", "inputs.rows", "calibration.inputs", "evaluate.function", "evaluate.data",
-        "plan.default", "plan.rules", "plan.from_goal", "capture.controls", "prune",
-        "finetune", "advice_from", "limits.memory_mb", "limits.step_s", "capture.cache",
+        "model", "inputs.tracing", "inputs.rows", "inputs.tuples", "calibration.inputs", "evaluate.function",
+        "evaluate.data", "plan.default", "plan.rules", "plan.from_goal", "capture.controls", "prune", "finetune",
+        "advice_from", "limits.memory_mb", "limits.step_s", "capture.cache",
     }
 )  # fmt: skip
 """Tables and keys that have lines of their own below, or that do not change what is computed."""
@@ -137,15 +139,23 @@ class _Program:
             self.body.append(f"model = {loader(self.path(source))}")
         weights = recipe.model.weights or (source if suffix != ".py" and ":" in entry else "")
         if weights:
-            self.body.append(f"model.load_state_dict({self._state_dict(weights)})")
+            loaded, key = self._file(weights)
+            table = "".join(f"[{part!r}]" for part in key.split(".") if part)
+            self.body.append(f"model.load_state_dict({loaded}{table})")
         return "model"
 
-    def _state_dict(self, weights: str) -> str:
-        if weights.endswith(".safetensors"):
+    def _file(self, text: str) -> tuple[str, str]:
+        """The expression that loads what ``FILE`` or ``FILE:KEY`` names, and the key."""
+        is_whole = ":" not in PurePath(text).name or (self._folder / text).exists()
+        file, key = (text, "") if is_whole else text.rsplit(":", 1)
+        if file.endswith(".safetensors"):
             self.needs("from safetensors.torch import load_file")
-            return f"load_file({self.path(weights)})"
+            return f"load_file({self.path(file)})", key
+        if file.endswith((".npy", ".npz")):
+            self.needs("import numpy")
+            return f"numpy.load({self.path(file)})", key
         self.needs("import torch")
-        return f"torch.load({self.path(weights)}, weights_only=True)"
+        return f"torch.load({self.path(file)}, weights_only=True)", key
 
     def tensor(self, name: str, spec: TensorSpec) -> str:
         """The expression that makes one example tensor."""
@@ -170,14 +180,26 @@ class _Program:
             case _:
                 return self._stored_tensor(name, spec.values)
 
-    def _stored_tensor(self, name: str, file: str) -> str:
-        if file.endswith(".safetensors"):
-            self.needs("from safetensors.torch import load_file")
-            return f"load_file({self.path(file)})[{name!r}]"
-        self.needs("import numpy")
-        self.needs("import torch")
-        loaded = f"numpy.load({self.path(file)})"
-        return f"torch.from_numpy({loaded if file.endswith('.npy') else f'{loaded}[{name!r}]'})"
+    def _stored_tensor(self, name: str, text: str) -> str:
+        loaded, key = self._file(text)
+        one = loaded if text.endswith(".npy") else f"{loaded}[{key or name!r}]"
+        return f"torch.from_numpy({one})" if loaded.startswith("numpy") else one
+
+
+def _nested(items: Mapping[str, str], tuples: Collection[str], place: str = "") -> str:
+    """The expression of inputs by name: dotted names are items of containers, of lists where they are numbers."""
+    inner: dict[str, dict[str, str]] = {}
+    for name, text in items.items():
+        first, _, rest = name.partition(".")
+        inner.setdefault(first, {})[rest] = text
+    shown = {
+        name: below[""] if "" in below else _nested(below, tuples, f"{place}.{name}" if place else name)
+        for name, below in inner.items()
+    }
+    if place and shown.keys() == {str(number) for number in range(len(shown))}:
+        listed = ", ".join(shown[str(number)] for number in range(len(shown)))
+        return f"({listed},)" if place in tuples else f"[{listed}]"
+    return "{" + ", ".join(f"{name!r}: {text}" for name, text in shown.items()) + "}"
 
 
 def _random_tensor(spec: TensorSpec, values: Values) -> str:
@@ -252,7 +274,7 @@ def _data_keywords(recipe: Recipe, program: _Program) -> list[str]:
         found.append(f"tracing_inputs={program.callable_name(inputs.tracing, source)}")
     elif inputs.rows:
         rows = (
-            "{" + ", ".join(f"{name!r}: {program.tensor(name, spec)}" for name, spec in row.items()) + "}"
+            _nested({name: program.tensor(name, spec) for name, spec in row.items()}, inputs.tuples)
             for row in inputs.rows
         )
         found.append("tracing_inputs=[" + "".join(f"\n        {row}," for row in rows) + "\n    ]")

@@ -171,6 +171,7 @@ def test_the_function_takes_every_keyword_that_is_shown(folder: Path, root: Path
     [
         ("w.safetensors", "shown_model.py:make_model", "model.load_state_dict(load_file("),
         ("w.pt", "shown_model.py:make_model", "weights_only=True"),
+        ("w.pt:ema.net", "shown_model.py:make_model", "/w.pt', weights_only=True)['ema']['net'])"),
         ("m.pt2", "", "torch.export.load("),
         ("m.pt", "", "weights_only=False"),
     ],
@@ -199,12 +200,30 @@ def test_a_choice_that_the_function_has_no_keyword_for_is_named_with_the_line_th
     assert unsaid_choices(Recipe(limits=LimitsChoice(step_s=9))) == []  # it changes nothing that is computed
 
 
+def test_inputs_in_containers_and_of_several_in_a_file_become_what_forward_takes(folder, monkeypatch) -> None:
+    import numpy
+    import torch
+
+    numpy.savez(folder / "a.npz", x=numpy.ones(1), y=numpy.ones(2))
+    torch.save({"y": torch.ones(3)}, folder / "b.pt")
+    cell = TensorSpec(shape=(), values="value 1")
+    row = {"state.1": cell, "state.0.h": cell, "more.0": cell, "x": TensorSpec(shape=(), values="a.npz:y"),
+           "y": TensorSpec(shape=(), values="b.pt")}  # fmt: skip
+    recipe = Recipe(
+        model=ModelChoice(source="shown_model.py", entry="make_model"),
+        inputs=InputsChoice(rows=(row,), tuples=("state",)),
+    )
+    assert unsaid_choices(recipe) == []
+    _, keywords = run(Document(recipe=recipe, folder=str(folder)), folder, monkeypatch)
+    (example,) = keywords["tracing_inputs"]
+    assert (len(example.pop("x")), len(example.pop("y"))) == (2, 3)
+    assert example == {"state": ({"h": 1}, 1), "more": [1]}
+
+
 def test_no_choice_is_left_out_in_silence() -> None:
     recipe = Recipe(
         model=ModelChoice(source="m.py", entry="make"),
-        inputs=InputsChoice(
-            rows=({"state.0": TensorSpec(shape=(1,))},), tuples=("state",), caught="c", shapes_from=ShapesFrom.DATA
-        ),
+        inputs=InputsChoice(rows=({"args.0": TensorSpec(shape=(1,))},), caught="c", shapes_from=ShapesFrom.DATA),
         capture=CaptureChoice(
             controls=(CaptureControl(function="m:f", treat_as=ControlKind.LEAF),), batch_only=True, cache=False
         ),
@@ -212,8 +231,8 @@ def test_no_choice_is_left_out_in_silence() -> None:
         limits=LimitsChoice(examples=3),
     )
     assert unsaid_choices(recipe) == [
-        "inputs.caught", "inputs.tuples", "capture.batch_only", "targets.sizes", "limits.examples",
-        "inputs.rows of nested inputs or calibration data",
+        "inputs.caught", "capture.batch_only", "targets.sizes", "limits.examples",
+        "inputs.rows of *args or calibration data",
     ]  # fmt: skip
     code = python_code(Document(recipe=recipe, folder="/x"))
     assert "shapes_from='data'" in code and "('m:f', 'leaf')," in code
