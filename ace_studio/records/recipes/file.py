@@ -127,7 +127,7 @@ def _read_bytes(path: Path) -> bytes:
         if path.is_dir():
             raise AceError.of(
                 ErrorCode.RECIPE,
-                f"{path.name} is a folder, not a recipe",
+                f"{path} is a folder, not a recipe",
                 remedy="give the .toml file inside it",
                 where=str(path),
             )
