@@ -34,6 +34,8 @@ RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses between attempts to connect again; the last one repeats."""
 GIVE_UP_S = 24 * 3600.0
 """Seconds without a connection after which its jobs are given up; as long as the keeper waits."""
+QUIET_S = 5.0
+"""Seconds beside its grace after which a cancelled job is given up, if nothing came: ssh takes 30 to notice a loss."""
 CLOSE_S = 2.0
 
 
@@ -77,6 +79,8 @@ class HostLink:
         self._jobs: dict[int, _Job] = {}
         self._count = 0
         self._seen = 0
+        self._heard = 0
+        """Frames that came, of any connection."""
         self._connection: HostConnection | None = None
         self._folder = ""
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -132,11 +136,9 @@ class HostLink:
                 self._end(found, messages.JobCancelled(job=job))
                 return
         if self._is_connected.is_set():
-            self._send_cancel(found)
-            return
-        timer = threading.Timer(grace_s, self._give_up_cancelled, (found,))
-        timer.daemon = True
-        timer.start()
+            # Not in this thread: nobody may be reading on the other side.
+            threading.Thread(target=self._send_cancel, args=(found,), name="ace-host", daemon=True).start()
+        self._watch_cancelled(found)
 
     def close(self) -> None:
         """End the engine there, and the connection. Jobs end without an event."""
@@ -190,6 +192,7 @@ class HostLink:
         assert isinstance(welcome, frames.Welcome)
         with self._lock:
             self._folder, self._connection = welcome.folder, connection
+            self._heard += 1
             jobs = list(self._jobs.values())
             self._is_connected.set()
         for job in jobs:  # the keeper serves none twice
@@ -205,7 +208,9 @@ class HostLink:
         """Take frames until the connection is lost."""
         try:
             while True:
-                self._take(frames.decode_for_link(connection.channel.receive()))
+                frame = frames.decode_for_link(connection.channel.receive())
+                self._heard += 1
+                self._take(frame)
         except (ChannelLost, msgspec.DecodeError):
             pass
         with self._lock:
@@ -268,13 +273,7 @@ class HostLink:
             self._end(job, messages.JobFailed(job=job.request.job, problems=error.problems))
             return
         except OSError as error:
-            problem = Problem(
-                code=ErrorCode.NOT_FOUND,
-                what="A file of the job cannot be read",
-                why=str(error),
-                where=str(error.filename),
-            )
-            self._end(job, messages.JobFailed(job=job.request.job, problems=(problem,)))
+            self._end(job, messages.JobFailed(job=job.request.job, problems=(_unreadable(error),)))
             return
         with self._lock:
             if job.number not in self._jobs:
@@ -308,11 +307,10 @@ class HostLink:
 
     def _send_contents(self, job: _Job, hashes: tuple[str, ...]) -> None:
         """Send the contents that the keeper wants, in pieces."""
-        total = sum(job.sources[one].stat().st_size for one in hashes) or 1
         sent = 0
-        for sha256 in hashes:
-            path = job.sources[sha256]
-            try:
+        try:
+            total = sum(job.sources[one].stat().st_size for one in hashes) or 1
+            for path, sha256 in ((job.sources[one], one) for one in hashes):
                 with path.open("rb") as stream:
                     data = stream.read(frames.CHUNK_BYTES)
                     while True:
@@ -328,11 +326,10 @@ class HostLink:
                         data = following
                         if not data:
                             break
-            except ChannelLost:
-                return  # with the next connection the keeper says what it still lacks
-            except OSError as error:
-                self._end(job, messages.JobFailed(job=job.request.job, problems=(_unreadable(error),)))
-                return
+        except ChannelLost:
+            return  # with the next connection the keeper says what it still lacks
+        except OSError as error:
+            self._end(job, messages.JobFailed(job=job.request.job, problems=(_unreadable(error),)))
 
     def _send_cancel(self, job: _Job) -> None:
         with suppress(ChannelLost):
@@ -400,8 +397,19 @@ class HostLink:
         if is_there:
             self._put(event)
 
-    def _give_up_cancelled(self, job: _Job) -> None:
-        if job.number in self._jobs and not self._is_connected.is_set():
+    def _watch_cancelled(self, job: _Job) -> None:
+        quiet_s = QUIET_S if self._is_connected.is_set() else 0.0
+        timer = threading.Timer(job.grace_s + quiet_s, self._give_up_cancelled, (job, self._heard))
+        timer.daemon = True
+        timer.start()
+
+    def _give_up_cancelled(self, job: _Job, heard: int) -> None:
+        """End a job here if it has not ended there, and nothing came since ``heard``."""
+        if job.number not in self._jobs:
+            return
+        if self._heard != heard:
+            self._watch_cancelled(job)
+        else:
             self._say(f"{self._engine.host} cannot be reached: the job there ends by itself")
             self._end(job, messages.JobCancelled(job=job.request.job))
 

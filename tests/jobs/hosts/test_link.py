@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 
+from ace_studio.jobs.hosts import link
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import (
     JobCancelled,
@@ -19,7 +20,7 @@ from ace_studio.records.messages import (
 )
 from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
 from ace_studio.records.safe_file import file_sha256
-from tests.jobs.hosts.linking import follow, request
+from tests.jobs.hosts.linking import ENGINE, follow, request
 from tests.jobs.hosts.ssh_host import HOST, SshHost, needs_ssh
 
 pytestmark = needs_ssh
@@ -84,6 +85,40 @@ def test_a_job_there_is_cancelled_also_one_that_does_not_listen(client, folder):
             pass
         client.cancel(entry, grace_s=0.3)
         assert isinstance(follow(client)[-1], JobCancelled)
+
+
+def test_a_job_is_cancelled_within_seconds_also_where_nobody_noticed_that_the_link_is_dead(
+    client, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(link, "QUIET_S", 0.5)
+    gate = tmp_path / "gate"
+    client.send(request(folder, "wait", output=tmp_path / "out", job=f"wait {gate}"))
+    while not gate.with_name("gate.begun").exists():
+        follow(client, Progress)
+    ssh = client._link(ENGINE)._connection._process.pid
+    os.kill(ssh, signal.SIGSTOP)
+    try:
+        client.cancel(f"wait {gate}", grace_s=0.3)
+        *_, said, ended = follow(client, within_s=5)
+        assert isinstance(ended, JobCancelled) and "cannot be reached" in said.text
+    finally:
+        gate.touch()
+        os.kill(ssh, signal.SIGCONT)
+
+
+def test_a_file_that_is_gone_when_its_content_is_asked_for_fails_the_job(client, folder, monkeypatch):
+    found = link.files_to_send
+
+    def and_remove(*words):
+        bundle, sources = found(*words)
+        (folder / "data.txt").unlink()
+        return bundle, sources
+
+    monkeypatch.setattr(link, "files_to_send", and_remove)
+    (folder / "data.txt").write_text("sent to nobody yet")
+    client.send(request(folder, "work"))
+    (problem,) = follow(client)[-1].problems
+    assert problem.code is ErrorCode.NOT_FOUND and "cannot be read" in problem.what
 
 
 def test_an_engine_that_dies_there_fails_its_job_and_the_next_one_runs(client, folder):
