@@ -202,6 +202,7 @@ FAILURES = (
         "try another Python with ACE_PYTHON=/path/to/python3, or look at the versions your index has",
     ),
     (r"Permission denied|Errno 13\b", "a file may not be written", "check who owns the checkout and .venv"),
+    (r"Read-only file system|Errno 30\b", "the disk is read-only", "copy the checkout to a folder you may write to"),
 )
 """Pattern in pip's output, its meaning, and a remedy; the first row that matches is taken."""
 
@@ -213,7 +214,8 @@ def explain_failure(output: str, fallback: str) -> tuple[str, str]:
         if match:
             return what.format(**match.groupdict()), remedy
     last_lines = [line for line in output.splitlines() if line.strip()][-5:]
-    return "\n     ".join([fallback, *last_lines]), f"the whole output is in {LOG.relative_to(ROOT)}"
+    remedy = f"the whole output is in {LOG.relative_to(ROOT)}" if LOG.exists() else ""
+    return "\n     ".join([fallback, *last_lines]), remedy
 
 
 SYSTEM_CERTIFICATES = (
@@ -365,7 +367,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
         if error.remedy:
             say(f"  remedy: {error.remedy}")
     except OSError as error:
-        say(explain_failure(str(error), f"set-up failed: {error}")[0])
+        why, remedy = explain_failure(str(error), "the system refused it")
+        say(f"set-up failed: {error}")
+        say(f"  why: {why.partition(chr(10))[0]}")
+        if remedy:
+            say(f"  remedy: {remedy}")
     except KeyboardInterrupt:
         say("stopped; the next start continues")
         sys.exit(130)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
+import os
 import subprocess
 import sys
 import textwrap
@@ -218,13 +220,14 @@ def test_too_little_room_is_said_before_anything_is_made(bootstrap, monkeypatch)
         ("SSLError(SSLCertVerificationError(1, 'CERTIFICATE_VERIFY_FAILED'", "certificate"),
         ("ERROR: No matching distribution found for torch==2.13.0", "torch==2.13.0"),
         ("PermissionError: [Errno 13] Permission denied: 'x'", "may not be written"),
+        ("OSError: [Errno 30] Read-only file system: 'x'", "the disk is read-only"),
         ("one\ntwo\nERROR: resolution is impossible", "resolution is impossible"),
     ],
 )
 def test_every_usual_failure_of_pip_has_a_cause_and_a_remedy(bootstrap, output, expected):
     what, remedy = bootstrap.explain_failure(output, "pip could not install the packages")
     assert expected in what
-    assert remedy
+    assert bool(remedy) == ("resolution" not in expected)  # no output of pip was kept that could be read
 
 
 def test_a_failed_set_up_ends_with_a_message_and_code_6(bootstrap, monkeypatch, capsys):
@@ -238,6 +241,29 @@ def test_a_failed_set_up_ends_with_a_message_and_code_6(bootstrap, monkeypatch, 
     shown = capsys.readouterr().err
     assert "ace: no network" in shown
     assert "remedy: plug it in" in shown
+
+
+@pytest.mark.parametrize(
+    ("number", "why", "remedy"),
+    [
+        (errno.EROFS, "the disk is read-only", "copy the checkout to a folder you may write to"),
+        (errno.EACCES, "a file may not be written", "check who owns the checkout"),
+    ],
+)
+def test_a_checkout_that_cannot_be_written_is_told_with_the_file_the_cause_and_a_remedy(
+    bootstrap, monkeypatch, capsys, number, why, remedy
+):
+    class Locked(type(bootstrap.LOCK)):
+        def open(self, *_, **__):
+            raise OSError(number, os.strerror(number), str(self))
+
+    monkeypatch.setattr(bootstrap, "LOCK", Locked(bootstrap.LOCK))
+    with pytest.raises(SystemExit) as ended:
+        bootstrap.main(["doctor"])
+    assert ended.value.code == 6
+    shown = capsys.readouterr().err
+    assert f"set-up failed: [Errno {number}]" in shown and str(bootstrap.LOCK) in shown
+    assert f"why: {why}" in shown and f"remedy: {remedy}" in shown
 
 
 SPREAD = ("-n", "2", "--dist", "worksteal")
