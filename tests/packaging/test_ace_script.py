@@ -96,7 +96,32 @@ def test_an_interpreter_that_is_too_old_is_passed_over(checkout, real_python, tm
 def test_a_named_interpreter_that_does_not_fit_is_an_error_and_not_replaced(checkout, real_python):
     done = start(checkout / "packaging" / "ace", env={**real_python, "ACE_PYTHON": "/nowhere/python3"})
     assert done.returncode == 6
-    assert "ACE_PYTHON=/nowhere/python3 does not start" in done.stderr
+    assert "ACE_PYTHON: /nowhere/python3 does not start" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("2.7.18", "is Python 2.7.18, and ACE Studio needs 3.11 to 3.14"),
+        ("3.15.0", "is Python 3.15.0, and ACE Studio needs 3.11 to 3.14"),
+        ("3.13.0", "is Python 3.13.0 without venv, ensurepip or ssl"),
+    ],
+)
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_python_that_does_not_fit_is_told_with_its_version(checkout, tmp_path, version, words, is_named):
+    number = tuple(map(int, version.split(".")))
+    code = 'code=$3; [ "$1" = -I ] && exit 1; exec {} -c "import sys; sys.version_info = {}; $code"'
+    old = make_program(tmp_path / "old" / "python3", "#!/bin/sh\n" + code.format(sys.executable, number))
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("dirname", "id", "readlink", "head"):
+        (tools / tool).symlink_to(shutil.which(tool))
+    script = checkout / "packaging" / "ace"
+    script.write_text(script.read_text().replace(" /usr/bin/python3", " /no/python3").replace("/usr/local", "/no"))
+    environment = {"PATH": f"{old.parent}:{tools}", "ACE_NO_APT": "1", "HOME": str(tmp_path)}
+    done = start(script, env=environment | ({"ACE_PYTHON": str(old)} if is_named else {}))
+    assert done.returncode == 6
+    assert words in done.stderr
 
 
 def test_pythonhome_and_pythonpath_of_another_python_do_no_harm(checkout, real_python):
@@ -115,6 +140,11 @@ def test_a_venv_that_was_set_up_before_is_the_interpreter(checkout, real_python)
     )
     done = start(checkout / "packaging" / "ace", env=real_python)
     assert json.loads(done.stdout) == "1"
+    other = make_program(checkout / "other", "#!/bin/sh\necho '(3, 12)'\n")
+    for named, is_told in ((sys.executable, False), (str(other), True)):
+        done = start(checkout / "packaging" / "ace", env={**real_python, "ACE_PYTHON": named})
+        assert json.loads(done.stdout) == "1"
+        assert ("of another Python than ACE_PYTHON" in done.stderr) == is_told
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
@@ -127,6 +157,12 @@ def test_the_script_is_plain_posix_shell(shell, root):
         [*command, "-n", str(root / "packaging" / "ace")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_no_block_of_the_script_for_windows_holds_what_a_user_may_write(root):
+    lines = (root / "packaging" / "ace.cmd").read_text().splitlines()
+    # A parenthesis in a path or a word would end the block.
+    assert not [line for line in lines if line.endswith("(") or line.strip() == ")"]
 
 
 def test_the_script_is_executable_in_the_checkout(root):
