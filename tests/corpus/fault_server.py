@@ -187,7 +187,7 @@ def _serve(order: dict[str, Any]) -> None:
     os.chdir(here)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
     launch._popen = _forked
-    boot._make_importable = lambda _package: None
+    boot._make_importable = lambda: None
     Console.show_progress = _show_progress  # type: ignore[method-assign]
     if not order["verify"]:
         saving = importlib.import_module("ace_studio.engine.pipeline.compress.saving")
