@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from ace_studio.cli.app import JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import chosen_python, kept_runner
+from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs, read_sweep
-from ace_studio.records.sweeps import JobAdvanced, RowStatus, SweepEvent, SweepOrder, SweepReport, SweepRow, SweepStatus
+from ace_studio.records.sweeps import (
+    JobAdvanced,
+    RowStatus,
+    SweepEnded,
+    SweepEvent,
+    SweepOrder,
+    SweepReport,
+    SweepRow,
+    SweepStatus,
+)
 
 
 @app.command(name="sweep")
@@ -29,19 +42,28 @@ def run_sweep_file(
 ) -> int:
     """Run every combination of recipes and axes, and compare all of them."""
     console = Console(as_json=as_json)
-    if missing := [name for name in ("distributed", "jinja2") if importlib.util.find_spec(name) is None]:
+    is_frozen = bool(getattr(sys, "frozen", False))  # it has no Dask; the Python that runs the sweep does
+    needed = () if is_frozen else ("distributed", "jinja2")
+    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
         raise AceError.of(
             ErrorCode.NOT_INSTALLED,
             f"A sweep needs {' and '.join(missing)}",
             remedy="pip install 'ace-studio[sweep]'",
         )
     jobs = read_jobs(paths)
+    runner = kept_runner.get()
     with console.progress():
-        if (runner := kept_runner.get()) is not None:
+        if runner is not None or is_frozen:
             sweep, folder, _, _ = read_sweep(paths)
             order = SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
-            hosts = {job.recipe.engine.host for job in jobs}
-            ended = runner.sweep(order, lambda event: _say(event, console), hosts=hosts)
+            if runner is not None:
+                hosts = {job.recipe.engine.host for job in jobs}
+                ended = runner.sweep(order, lambda event: _say(event, console), hosts=hosts)
+            else:
+                python = chosen_python(paths[0].absolute())
+                ended = _follow(
+                    replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python), console
+                )
             if ended.report is None:
                 raise AceError(*ended.problems)
             report = ended.report
@@ -59,6 +81,20 @@ def run_sweep_file(
             report = run_sweep(jobs, out, options)
     console.answer(report, lambda found, to: show_sweep(found, to, out))
     return exit_code(report)
+
+
+def _follow(order: SweepOrder, console: Console) -> SweepEnded:
+    """Run a sweep in a process of its own; Ctrl-C stops it, and what is done is kept."""
+    events: SimpleQueue[SweepEvent | SweepEnded] = SimpleQueue()
+    process = SweepProcess(order, events.put)
+    while True:
+        try:
+            event = events.get()
+            if isinstance(event, SweepEnded):
+                return event
+            _say(event, console)
+        except KeyboardInterrupt:
+            process.stop()
 
 
 def _say(event: SweepEvent, console: Console) -> None:

@@ -205,8 +205,10 @@ class SweepOrder(msgspec.Struct, frozen=True, kw_only=True):
     workers: int = 0
     interpreter: str = ""
     """Python of the engine; empty: the one that runs the sweep."""
+    trust: bool = False
+    """Whether the code of the jobs' files may run."""
     trusted_sha256: tuple[str, ...] = ()
-    """Contents that may run."""
+    """Contents that may run without that."""
     contain: bool | None = None
     """Whether the engine is contained, as in `WorkerClient`."""
     mlflow: str = ""

@@ -56,6 +56,7 @@ def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
         scheduler=order.scheduler,
         workers=order.workers,
         interpreter=order.interpreter,
+        trust=order.trust,
         trusted_sha256=order.trusted_sha256,
         contain=order.contain,
         mlflow=order.mlflow,

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 
 import pytest
 
-from ace_studio.cli import run_command
+from ace_studio.cli import run_command, sweep_command
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus
+from ace_studio.records.sweeps import RowStatus, SweepEnded, SweepReport, SweepRow, SweepStatus
 from ace_studio.sweeps import running
 from ace_studio.sweeps.running import SweepAdvanced
 
@@ -74,6 +75,37 @@ def test_a_job_without_a_result_says_why_in_its_row(answer, tmp_path, capsys):
 def test_a_cancelled_sweep_exits_as_cancelled(answer, tmp_path):
     answer(SweepStatus.CANCELLED, DONE)
     assert run_command(words(tmp_path)) == 130
+
+
+def test_the_installed_program_which_has_no_dask_runs_a_sweep_in_the_python_that_has_it(
+    tmp_path, capsys, monkeypatch, answer
+):
+    answer(SweepStatus.OK, DONE)
+    report = SweepReport(status=SweepStatus.CANCELLED, rows=(DONE,))
+    orders, stopped = [], []
+
+    class Process:
+        def __init__(self, order, tell):
+            orders.append(order)
+            self._tell = tell
+            tell(SweepAdvanced(row=DONE, done=1, total=2, workers=2, remaining_s=30.0))
+
+        def stop(self):
+            stopped.append(True)
+            self._tell(SweepEnded(report=report))
+
+    def interrupted(event, console):
+        raise KeyboardInterrupt
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "distributed" else found(name))
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sweep_command, "SweepProcess", Process)
+    monkeypatch.setattr(sweep_command, "_say", interrupted)
+    assert run_command(words(tmp_path, "--trust", "--scheduler", "tcp://box:8786")) == 130
+    (order,) = orders
+    assert (order.trust, order.scheduler, order.out) == (True, "tcp://box:8786", str(tmp_path / "out"))
+    assert stopped and "1.250" in capsys.readouterr().out
 
 
 def test_without_dask_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
