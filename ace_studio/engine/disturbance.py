@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -65,21 +62,15 @@ def reference_ms() -> float:
 
 
 class SpeedWatch:
-    """Follows the processor's speed through one measurement: by a reference computation, and by what Linux tells."""
+    """Follows the processor's speed through one measurement: by a reference computation."""
 
     def __init__(
-        self,
-        *,
-        reference: Callable[[], float] = reference_ms,
-        processors: Path = Path("/sys/devices/system/cpu"),
-        clock: Callable[[], float] = time.perf_counter,
+        self, *, reference: Callable[[], float] = reference_ms, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         self._reference = reference
         self._clock = clock
-        self._files = [file for file in sorted(processors.glob("cpu*/cpufreq/scaling_cur_freq")) if _is_ours(file)]
         self._began_s, self._spent_s = clock(), 0.0
         self._times_ms: list[float] = []
-        self._frequencies: list[float] = []
 
     @property
     def elapsed_s(self) -> float:
@@ -93,38 +84,21 @@ class SpeedWatch:
         if self._spent_s + usual_s > MOST_SHARE * (start - self._began_s):
             return
         self._times_ms.append(self._reference())
-        if (frequency := self._frequency()) is not None:
-            self._frequencies.append(frequency)
         self._spent_s += self._clock() - start
 
     def change(self) -> str:
         """How the speed changed between beginning and end, in words; empty if it did not, or if too little is known."""
-        changes = []
-        if ends := _ends(self._times_ms):
-            changes.append((ends[1] / ends[0], f"a reference computation took {ends[0]:.3g} ms, then {ends[1]:.3g} ms"))
-        if ends := _ends(self._frequencies):
-            changes.append((ends[0] / ends[1], f"the system tells {ends[0]:,.0f} MHz, then {ends[1]:,.0f} MHz"))
-        slower, words = max(changes, key=lambda one: max(one[0], 1 / one[0]), default=(1.0, ""))
-        if max(slower, 1 / slower) <= MOST_CHANGE:
+        first, last = _ends(self._times_ms) or (1.0, 1.0)
+        if max(last / first, first / last) <= MOST_CHANGE:
             return ""
-        verb = "slowed down" if slower > 1 else "became faster"
-        return f"the processor {verb} while measuring ({words})"
+        verb = "slowed down" if last > first else "became faster"
+        times = f"a reference computation took {first:.3g} ms, then {last:.3g} ms"
+        return f"the processor {verb} while measuring ({times})"
 
     def is_as_fast_as_at_first(self) -> bool:
         """Whether it is now as fast as when the measurement began."""
-        times, frequencies = _ends(self._times_ms), _ends(self._frequencies)
-        if times is not None and self._reference() > RECOVERED * times[0]:
-            return False
-        now = self._frequency()
-        return frequencies is None or now is None or now * RECOVERED >= frequencies[0]
-
-    def _frequency(self) -> float | None:
-        """MHz of the fastest core that this process may use, the one at work; None if the system tells none."""
-        found = []
-        for file in self._files:
-            with suppress(OSError, ValueError):
-                found.append(int(file.read_text()) / 1e3)
-        return max(found, default=None)
+        times = _ends(self._times_ms)
+        return times is None or self._reference() <= RECOVERED * times[0]
 
 
 def measure_steadily(
@@ -166,12 +140,3 @@ def _ends(values: Sequence[float]) -> tuple[float, float] | None:
         return None
     count = max(LEAST_LOOKS // 2, len(values) // 4)
     return statistics.median(values[:count]), statistics.median(values[-count:])
-
-
-def _is_ours(file: Path) -> bool:
-    """Whether this process may run on the core that the file is about."""
-    number = file.parent.parent.name.removeprefix("cpu")
-    try:
-        return int(number) in os.sched_getaffinity(0)
-    except (AttributeError, ValueError):  # no affinity on Windows and macOS, which have no such files either
-        return False

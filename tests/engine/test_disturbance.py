@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from ace_studio.engine import disturbance, measure
@@ -30,9 +28,8 @@ def test_contention_is_said_when_work_beside_hits_a_third_of_the_short_samples_b
 class Machine:
     """A processor without time of its own: pauses and looks move the clock, `speed` is what it computes at."""
 
-    def __init__(self, processors, speed=lambda now_s: 1.0):
+    def __init__(self, speed=lambda now_s: 1.0):
         self.now_s, self.speed, self.paused = 0.0, speed, []
-        self._processors = processors
 
     def reference(self):
         self.now_s += 0.0001
@@ -43,7 +40,7 @@ class Machine:
         self.paused.append(seconds)
 
     def watch(self):
-        return SpeedWatch(reference=self.reference, processors=self._processors, clock=lambda: self.now_s)
+        return SpeedWatch(reference=self.reference, clock=lambda: self.now_s)
 
     def measured(self, watch):
         """Twenty rounds of a second each."""
@@ -56,21 +53,15 @@ class Machine:
         return measure_steadily(self.measured, reporter or Reporter(), new_watch=self.watch, pause=self.pause)
 
 
-@pytest.fixture
-def unknown(tmp_path):
-    """A system that tells no frequencies."""
-    return tmp_path
-
-
-def test_a_steady_processor_is_measured_once_and_not_waited_for(unknown):
-    machine = Machine(unknown)
+def test_a_steady_processor_is_measured_once_and_not_waited_for():
+    machine = Machine()
     assert machine.steadily() == (machine.now_s, "")
     assert machine.now_s < 21
     assert machine.paused == []
 
 
-def test_a_processor_that_slows_down_is_waited_for_and_measured_again(unknown):
-    machine = Machine(unknown, lambda now_s: 0.7 if 10 < now_s < 25 else 1.0)
+def test_a_processor_that_slows_down_is_waited_for_and_measured_again():
+    machine = Machine(lambda now_s: 0.7 if 10 < now_s < 25 else 1.0)
     told = []
     found, why = machine.steadily(Reporter(told.append))
     assert why == ""
@@ -82,70 +73,40 @@ def test_a_processor_that_slows_down_is_waited_for_and_measured_again(unknown):
     assert "measuring again" in waits[-1]
 
 
-def test_one_that_slows_down_again_leaves_the_verdict_open_and_the_wait_has_an_end(unknown):
-    machine = Machine(unknown, lambda now_s: 1.0 / (1.0 + now_s / 20))
+def test_one_that_slows_down_again_leaves_the_verdict_open_and_the_wait_has_an_end():
+    machine = Machine(lambda now_s: 1.0 / (1.0 + now_s / 20))
     _, why = machine.steadily()
     assert why.startswith("the processor slowed down while measuring")
     assert sum(machine.paused) == pytest.approx(disturbance.LONGEST_WAIT_S)
 
 
-def test_one_that_stays_slow_is_measured_at_its_new_speed(unknown):
-    machine = Machine(unknown, lambda now_s: 0.7 if now_s > 10 else 1.0)
+def test_one_that_stays_slow_is_measured_at_its_new_speed():
+    machine = Machine(lambda now_s: 0.7 if now_s > 10 else 1.0)
     assert machine.steadily()[1] == ""
 
 
-def test_one_that_becomes_faster_is_measured_again_at_once(unknown):
-    machine = Machine(unknown, lambda now_s: 1.0 if now_s > 10 else 0.7)
+def test_one_that_becomes_faster_is_measured_again_at_once():
+    machine = Machine(lambda now_s: 1.0 if now_s > 10 else 0.7)
     assert machine.steadily()[1] == ""
     assert machine.paused == []
     assert machine.now_s > 40
 
 
-def test_the_ripple_of_turbo_clocks_is_no_change(unknown):
-    machine = Machine(unknown, lambda now_s: 1.0 if now_s < 10 else 0.9)
+def test_the_ripple_of_turbo_clocks_is_no_change():
+    machine = Machine(lambda now_s: 1.0 if now_s < 10 else 0.9)
     assert machine.steadily()[1] == ""
     assert machine.now_s < 21
 
 
-def test_a_wait_can_be_cancelled(unknown):
-    machine = Machine(unknown, lambda now_s: 1.0 / (1.0 + now_s / 20))
+def test_a_wait_can_be_cancelled():
+    machine = Machine(lambda now_s: 1.0 / (1.0 + now_s / 20))
     with pytest.raises(Cancelled):
         machine.steadily(Reporter(is_cancelled=lambda: bool(machine.paused)))
     assert len(machine.paused) == 1
 
 
-def told_by_system(folder, megahertz, *, core):
-    file = folder / f"cpu{core}" / "cpufreq" / "scaling_cur_freq"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"{megahertz * 1000}\n")
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="only Linux tells frequencies in files")
-def test_a_frequency_that_falls_is_a_change_and_that_of_a_core_of_others_is_not(tmp_path):
-    own = min(os.sched_getaffinity(0))
-    told_by_system(tmp_path, 9000, core=100_000)
-    told_by_system(tmp_path, 4200, core=own)
-    machine = Machine(tmp_path)
-    watch = machine.watch()
-    machine.measured(watch)
-    assert watch.change() == ""
-    told_by_system(tmp_path, 2100, core=own)
-    machine.measured(watch)
-    assert "slowed down while measuring (the system tells 4,200 MHz, then 2,100 MHz)" in watch.change()
-    assert not watch.is_as_fast_as_at_first()
-    told_by_system(tmp_path, 4200, core=own)
-    assert watch.is_as_fast_as_at_first()
-
-
-def test_a_frequency_that_cannot_be_read_is_unknown(tmp_path):
-    told_by_system(tmp_path, 4200, core=0)
-    (tmp_path / "cpu0" / "cpufreq" / "scaling_cur_freq").write_text("<unknown>")
-    machine = Machine(tmp_path)
-    assert machine.steadily()[1] == ""
-
-
-def test_looking_takes_no_more_than_its_share_of_the_time(unknown):
-    machine = Machine(unknown)
+def test_looking_takes_no_more_than_its_share_of_the_time():
+    machine = Machine()
     watch = machine.watch()
     for _ in range(1000):
         machine.now_s += 0.001  # rounds of a millisecond beside looks of a tenth of one
@@ -154,8 +115,8 @@ def test_looking_takes_no_more_than_its_share_of_the_time(unknown):
     assert 0.015 < looks * 0.0001 / machine.now_s < 0.0205
 
 
-def test_a_measurement_of_few_rounds_says_nothing_about_the_speed(unknown):
-    machine = Machine(unknown, lambda now_s: 1.0 / now_s)
+def test_a_measurement_of_few_rounds_says_nothing_about_the_speed():
+    machine = Machine(lambda now_s: 1.0 / now_s)
     watch = machine.watch()
     for _ in range(disturbance.LEAST_LOOKS - 1):
         machine.now_s += 1.0
