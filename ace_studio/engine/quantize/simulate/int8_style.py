@@ -53,6 +53,10 @@ class Int8Style:
     name: str
     followers: frozenset[str] = frozenset()
     """Ops besides products that compute in 8 bits if all their inputs are 8-bit."""
+    gates: frozenset[str] = frozenset()
+    """Ops that compute in 8 bits only behind convolutions, if all their inputs are computed and 8-bit."""
+    light: frozenset[str] = frozenset()
+    """Followers and gates that stay float where only float ops read them."""
     leaders: frozenset[str] = frozenset()
     """Ops besides products that compute in 8 bits wherever they are planned so."""
     clamps: frozenset[str] = frozenset()
@@ -95,10 +99,13 @@ def _is_sum_with_stored(node: fx.Node) -> bool:
     return _is_matrix_product(product) and not is_gemm
 
 
+_GATES = families.aten_ops("sigmoid.default silu.default silu_.default mul.Tensor")
 READS = Int8Style("reads")
 PAIRS = Int8Style(
     "pairs",
     followers=families.ADDING_OPS | families.CLAMPS | SAME_GRID | _OWN_GRID,
+    gates=_GATES,
+    light=families.ADDING_OPS | _GATES | families.aten_ops("cat.default") | (_SAME_VALUES - families.MAX_POOLS),
     clamps=families.CLAMPS,
     rounds_results=True,
     clamps_follow=True,
@@ -150,9 +157,16 @@ def int8_layout(
     if style.keeps_small_ends:
         products = _without_small_ends(graph_module, products)
     eight_bit = set(products)
+    rounded: set[fx.Node] = set()  # those whose results exist in 8 bits only
     for node in graph_module.graph.nodes:
-        if node.meta.get(OP_ID) in planned and _follows_or_leads(node, eight_bit, style) and _has_grids(node, ranges):
+        is_behind = _follows_or_leads(node, eight_bit, style) or _is_gate(node, rounded, style)
+        if node.meta.get(OP_ID) in planned and is_behind and _has_grids(node, ranges):
             eight_bit.add(node)
+        if node in eight_bit and not style.can_give_float(node):
+            rounded |= {node} if is_convolution(str(node.target)) or _has_rounded_inputs(node, rounded) else set()
+    for node in reversed(graph_module.graph.nodes):
+        if str(node.target) in style.light and node in eight_bit and _leads_to_float(node, eight_bit):
+            eight_bit.discard(node)
     results: dict[fx.Node, fx.Node] = {}
     if style.rounds_results:
         giving = [node for node in eight_bit if not _gives_float(node, eight_bit, style)]
@@ -205,6 +219,16 @@ def _follows_or_leads(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8
     return follows or op in style.leaders
 
 
+def _is_gate(node: fx.Node, rounded: Collection[fx.Node], style: Int8Style) -> bool:
+    """Whether an op is a gate whose inputs are all computed and exist in 8 bits only."""
+    are_computed = all(isinstance(one, fx.Node) for one in node.args)
+    return str(node.target) in style.gates and are_computed and _has_rounded_inputs(node, rounded)
+
+
+def _has_rounded_inputs(node: fx.Node, rounded: Collection[fx.Node]) -> bool:
+    return all(one.op != "get_attr" and _maker(one) in rounded for one in node.all_input_nodes)
+
+
 def _has_grids(node: fx.Node, ranges: Mapping[str, ValueRange] | None) -> bool:
     """Whether every floating-point tensor that an op reads or gives has a range."""
     if ranges is None:
@@ -244,6 +268,12 @@ def _gives_float(node: fx.Node, eight_bit: Collection[fx.Node], style: Int8Style
 def _is_read_in_float(node: fx.Node, eight_bit: Collection[fx.Node]) -> bool:
     """Whether no 8-bit op reads it."""
     return not any(one in eight_bit for one in readers_of(node, through=families.IDENTITIES))
+
+
+def _leads_to_float(node: fx.Node, eight_bit: Collection[fx.Node]) -> bool:
+    """Whether ops read it, and all of them are float."""
+    readers = readers_of(node, through=families.IDENTITIES)
+    return any(one.op != "output" for one in readers) and not any(one in eight_bit for one in readers)
 
 
 def readers_of(node: fx.Node, *, through: Collection[str]) -> list[fx.Node]:

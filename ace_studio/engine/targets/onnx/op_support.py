@@ -16,6 +16,8 @@ _MOVES = frozenset(
      "concat", "chunk", "split", "split_with_sizes", "t", "dropout", "alias", "detach", "clone", "Reshape", "Transpose",
      "Squeeze", "Unsqueeze", "Concat", "Flatten", "Split", "Identity"}
 )  # fmt: skip
+_GATES = frozenset({"sigmoid", "sigmoid_", "silu", "silu_", "mul", "mul_", "Sigmoid", "Mul"})
+"""ONNX Runtime alone has 8-bit kernels for these. OpenVINO fuses them in float behind a convolution."""
 _STATIC = CONVOLUTIONS | MATRIX_PRODUCTS | RECURRENT_CELLS | _ABSORBED | _POOLS | _SUMS | _MOVES
 _WEIGHTED = MATRIX_PRODUCTS | RECURRENT_CELLS
 """Cells become products and gates. Whole sequences (``lstm``) stay one float node, which nothing here quantizes."""
@@ -27,7 +29,7 @@ def onnxruntime_op_problem(op: str, precision: Precision) -> str:
     if precision is Precision.FP32 or stores_table(op, precision):
         return ""
     if precision is Precision.INT8_STATIC:
-        return pairs_op_problem(op)
+        return "" if name in _GATES else pairs_op_problem(op)
     if precision is Precision.INT8_DYNAMIC and name in CONVOLUTIONS:
         return "ConvInteger, the only dynamic 8-bit convolution of ONNX Runtime, is slower than fp32"
     return "" if name in _WEIGHTED else f"{precision} is for products with a constant weight; {name} is none"

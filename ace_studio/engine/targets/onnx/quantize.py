@@ -169,7 +169,7 @@ def quantize_static(model: Any, chosen: static.StaticChoice, *, shared_scale: Co
             TensorsData(CalibrationMethod.MinMax, data),
             sorted(nodes),
             [],
-            sorted(static.PRODUCT_TYPES | static.FOLLOWING_TYPES),
+            sorted(static.PRODUCT_TYPES | static.FOLLOWING_TYPES | static.GATE_TYPES),
             {
                 "WeightSymmetric": True,
                 "ActivationSymmetric": False,  # ranges around 0 were made so before

@@ -20,7 +20,8 @@ from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Precision
 
-PRODUCT_TYPES = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+CONVOLUTION_TYPES = frozenset({"Conv", "ConvTranspose"})
+PRODUCT_TYPES = CONVOLUTION_TYPES | {"Gemm", "MatMul"}
 MOVING_TYPES = frozenset(
     {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Slice", "Gather", "Pad", "Concat", "Identity"}
 )
@@ -30,7 +31,9 @@ FOLLOWING_TYPES = frozenset(
      "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Resize"}
 )  # fmt: skip
 """Node types that run in 8 bits if all of their inputs are 8-bit already."""
-_LIGHT_TYPES = MOVING_TYPES | {"Add"}
+GATE_TYPES = frozenset({"Mul", "Sigmoid"})
+"""Node types that run in 8 bits only behind convolutions, whose results are 8-bit anyway; other products give float."""
+_LIGHT_TYPES = MOVING_TYPES | GATE_TYPES | {"Add"}
 """Followers that are hardly slower in float. An activation is none: the grid of a convolution takes its place."""
 _RANGES_KEY = "onnx_activation_ranges"
 
@@ -95,7 +98,7 @@ def _bounds(found: Mapping[str, ValueRange]) -> dict[str, tuple[float, float]]:
 
 
 def _float_reason(node: Any) -> str:
-    if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES | MOVING_TYPES:
+    if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES | GATE_TYPES | MOVING_TYPES:
         return "what it reads is float"
     return f"{node.op_type}, which it is in ONNX, has no 8-bit kernel worth using"
 
@@ -119,7 +122,7 @@ def _small_last_convolutions(program: OnnxProgram, products: Sequence[Any]) -> l
     return [
         node.name
         for node in products
-        if node.op_type in {"Conv", "ConvTranspose"}
+        if node.op_type in CONVOLUTION_TYPES
         and node.name not in leading
         and weights[node.name] < SMALL_END_SHARE * total
     ]
@@ -146,14 +149,19 @@ def with_followers(
     the residual stream of a transformer behind its first convolution.
     """
     made: set[str] = set()
+    rounded: set[str] = set()  # values that exist in 8 bits only
     result = set(chosen)
     for node in model.graph.node:
-        inputs = [name for name in node.input if name and name not in constants]
-        follows = node.op_type in FOLLOWING_TYPES and node.name in planned and inputs and made.issuperset(inputs)
+        inputs = {name for name in node.input if name and name not in constants}
+        is_gate = node.op_type in GATE_TYPES and rounded.issuperset(node.input)
+        is_behind = node.op_type in FOLLOWING_TYPES and made.issuperset(inputs)
+        follows = node.name in planned and bool(inputs) and (is_gate or is_behind)
         if follows:
             result.add(node.name)
         if follows or node.name in chosen:
             made.update(node.output)
+        if (node.op_type in CONVOLUTION_TYPES and node.name in chosen) or (follows and rounded.issuperset(inputs)):
+            rounded.update(node.output)
     readers: dict[str, set[str]] = {}
     for node in reversed(model.graph.node):
         around = set().union(*(readers.get(name, set()) for name in node.output))
@@ -229,7 +237,7 @@ def _watched_values(model: Any) -> dict[str, Any]:
     names = {
         name
         for node in model.graph.node
-        if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES
+        if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES | GATE_TYPES
         for name in [*node.input, *node.output]
     }
     wanted = onnx.TensorProto.FLOAT

@@ -81,3 +81,34 @@ def test_a_small_last_convolution_stays_float_where_its_result_would_be_rounded(
     large = nn.Sequential(nn.Conv1d(2, 4, 3), nn.ReLU(), nn.Conv1d(4, 16, 3))
     assert _rounded_names(PAIRS, module=module, x=x) == {"relu"}
     assert _rounded_names(PAIRS, module=large, x=x) == {"relu", "conv1d_1"}
+
+
+class Gates(nn.Module):
+    """A SiLU between two convolutions, and one between a convolution and a float op."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Conv1d(2, 8, 3), nn.Conv1d(8, 8, 3)
+
+    def forward(self, x):
+        return nn.functional.silu(self.other(nn.functional.silu(self.one(x)))).tanh()
+
+
+def test_gates_are_rounded_behind_convolutions_unless_only_float_ops_read_them():
+    x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
+    assert _rounded_names(PAIRS, module=Gates(), x=x) == {"conv1d", "silu", "conv1d_1"}
+    behind_linear = nn.Sequential(nn.Linear(8, 8), nn.SiLU(), nn.Linear(8, 8))
+    assert "silu" not in _rounded_names(PAIRS, module=behind_linear, x=torch.randn(9, 8))
+
+
+def test_sums_that_only_float_ops_read_are_not_rounded():
+    class Stream(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.other = nn.Conv1d(2, 8, 3), nn.Conv1d(2, 8, 3)
+
+        def forward(self, x):
+            return (self.one(x) + self.other(x)).tanh()
+
+    x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
+    assert _rounded_names(PAIRS, module=Stream(), x=x) == {"conv1d", "conv1d_1"}

@@ -31,3 +31,10 @@ def test_only_openvino_stores_the_weights_of_convolutions_in_8_bits():
 def test_an_operator_of_an_onnx_file_is_known_by_its_own_name():
     assert pairs_op_problem("onnx.Conv") == ""
     assert pairs_op_problem("onnx.Softmax")
+
+
+def test_only_onnx_runtime_runs_gates_in_8_bits():
+    for gate in ("aten.silu.default", "aten.sigmoid.default", "aten.mul.Tensor", "onnx.Sigmoid", "onnx.Mul"):
+        assert onnxruntime_op_problem(gate, Precision.INT8_STATIC) == ""
+        assert openvino_op_problem(gate, Precision.INT8_STATIC)
+        assert onnxruntime_op_problem(gate, Precision.INT8_DYNAMIC)

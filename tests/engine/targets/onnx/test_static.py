@@ -1,4 +1,5 @@
-"""Which nodes become 8-bit: those around a mask of minus infinity do, a sum that only float nodes read does not."""
+"""Which nodes become 8-bit: those around a mask of minus infinity, and gates behind convolutions, but no sum that only
+float nodes read."""
 
 from __future__ import annotations
 
@@ -72,3 +73,30 @@ def test_a_sum_that_only_float_nodes_read_stays_float():
     assert (actual["conv2d"], actual["linear"]) == ("int8-static", "int8-static")
     assert actual["add"] == "fp32"
     assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 40.0
+
+
+class Gated(nn.Module):
+    """A SiLU behind a convolution and one behind a linear layer, each before a product of its own kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(3, 16, 3), nn.Conv2d(16, 16, 3)
+        self.up, self.down = nn.Linear(16, 64), nn.Linear(64, 16)
+
+    def forward(self, x):
+        seen = self.two(nn.functional.silu(self.one(x))).mean((2, 3))
+        return self.down(nn.functional.silu(self.up(seen.tanh())))
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"), [("onnxruntime", ("int8-static", "fp32")), ("openvino", ("fused", "fused"))]
+)
+def test_a_gate_is_8_bit_only_behind_a_convolution_and_only_in_onnx_runtime(target, expected):
+    if not TARGETS[target].available():
+        pytest.skip(f"{target} is not installed")
+    captured = capture(TinyModel(Gated().eval(), [(_random(1, 3, 16, 16),), (_random(2, 3, 16, 16, seed=1),)]))
+    lowered = TARGETS[target].lower(job_for(TARGETS[target], captured, Precision.INT8_STATIC))
+    actual = {one.op_id: one.actual for one in lowered.read_back()}
+    assert (actual["conv2d"], actual["conv2d_1"], actual["linear_1"]) == ("int8-static",) * 3
+    assert (actual["silu"], actual["silu_1"]) == expected
+    assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 25.0
