@@ -16,7 +16,7 @@ from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.layouts import box, row
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, fill_combo, label
 from ace_studio.gui.words.formatting import decibel_text, plural
-from ace_studio.gui.words.steps import why_not
+from ace_studio.gui.words.steps import why_fixed, why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSensitivity
 from ace_studio.session.document import Document, JobKind
@@ -42,7 +42,7 @@ class SensitivityChart(PlotView):
         self.progress.setFixedWidth(120)
         self.count = WholeBox(1, 9999, accessibleName=tr("How many of the most sensitive ops"))
         self.count.setValue(3)
-        self.keep_button = button(tr("Keep at fp32"), self._keep, tip=tr("A rule for each of the most sensitive ops"))
+        self.keep_button = button(tr("Keep at fp32"), self._keep)
         self._note = ElidedLabel(role="dim")
         self._keeper = box(row(label(tr("The first"), "dim", wrap=False), self.count, self.keep_button, gap=CLOSE))
         parts = (self.precision, self.scan_button, self.progress, self.cancel_button, self._note, self._keeper)
@@ -129,6 +129,7 @@ class SensitivityChart(PlotView):
         self.scan_button.setVisible(not is_scanning)
         why = why_not(document)
         allow(self.scan_button, why, tr("About ten passes over the samples; Esc keeps what was found"))
+        allow(self.keep_button, why_fixed(document), tr("A rule for each of the most sensitive ops"))
         self.progress.show_fraction(activity.fraction)
         self._note.setText(_note(document, found))
 

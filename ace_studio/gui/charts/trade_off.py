@@ -21,6 +21,7 @@ from ace_studio.gui.widgets.layouts import row
 from ace_studio.gui.widgets.small import fill_combo, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow
+from ace_studio.gui.words.steps import why_fixed
 from ace_studio.records.goals import Miss, latency_ratio, misses, run_figures
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.session.document import Document
@@ -172,13 +173,13 @@ class TradeOff(PlotView):
             line = self.lines[side] = pg.InfiniteLine(
                 pos=place,
                 angle=90 if side == "x" else 0,
-                movable=True,
+                movable=document.read_only is None,
                 pen=pg.mkPen(self.colours.warn, width=2, style=Qt.PenStyle.DashLine),
                 hoverPen=pg.mkPen(self.colours.warn, width=4),
                 label=f"{tr('at most') if axis.is_most else tr('at least')} {axis.words(place)}",
                 labelOpts={"color": self.colours.warn, "position": 0.94, "fill": self.colours.surface},
             )
-            line.setToolTip(tr("Drag to set the goal: runs beyond the line miss it"))
+            line.setToolTip(why_fixed(document) or tr("Drag to set the goal: runs beyond the line miss it"))
             line.sigDragged.connect(lambda moved, axis=axis: self._dragged(moved, axis))
             line.sigPositionChangeFinished.connect(lambda moved, axis=axis: self._dropped(moved, axis))
             plot.addItem(line)
@@ -201,6 +202,8 @@ class TradeOff(PlotView):
         run = document.runs[chosen] if chosen is not None and chosen < len(document.runs) else None
         self.cost_line.setVisible(bool(cost.bound))
         for line, axis in ((self.cost_line, cost), (self.loss_line, loss)):
+            line.setEnabled(document.read_only is None)
+            line.setToolTip(why_fixed(document))
             if not axis.bound:
                 continue
             bound = next(one for one in BOUNDS if one.field == axis.bound)

@@ -11,6 +11,7 @@ from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.ops.precision_offers import Offer, op_offers
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.words.steps import why_fixed
 from ace_studio.records.graph import OpKind
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import Document
@@ -40,8 +41,12 @@ def add_precision_menus(menu: QMenu, session: Session, op_ids: Sequence[str]) ->
     if not kinds:
         return
     menu.addSeparator()
+    menu.setToolTipsVisible(True)
     for title, choose, about in (*_own(session, op_ids), *_shared(session, kinds, op_ids)):
-        fill_precisions(menu.addMenu(title), op_offers(document, about), choose)
+        inner = menu.addMenu(title)
+        fill_precisions(inner, op_offers(document, about), choose)
+        inner.setEnabled(document.read_only is None)
+        inner.menuAction().setToolTip(why_fixed(document) or title)
 
 
 def _own(session: Session, op_ids: Sequence[str]) -> list[tuple[str, Choose, Sequence[str]]]:

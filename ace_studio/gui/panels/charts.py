@@ -94,7 +94,7 @@ class ChartsPanel(Panel):
         if not self.has_changed(
             self.chart_id, document.runs, document.baseline, document.selection, document.result, document.recipe,
             document.graph, document.activity.verb, document.activity.fraction, document.sensitivity, document.pruning,
-            document.values,
+            document.values, document.read_only,
         ):  # fmt: skip
             return
         view = self._view()

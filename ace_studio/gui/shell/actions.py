@@ -13,7 +13,7 @@ from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import tr, translate_fields
-from ace_studio.gui.words.steps import no_artifact, why_not
+from ace_studio.gui.words.steps import no_artifact, why_fixed, why_not
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, EngineState
@@ -62,6 +62,10 @@ def _no_work(document: Document) -> str:
 
 def _no_selection(document: Document) -> str:
     return "" if document.selection.op_ids else "Select ops first"
+
+
+def _no_precision(document: Document) -> str:
+    return why_fixed(document) or _no_selection(document)
 
 
 def _no_code(document: Document) -> str:
@@ -155,9 +159,9 @@ def _edit_rows() -> Iterator[ActionRow]:
                     label=lambda document: f"{tr('&Redo')} {document.redo_label}".rstrip(),
                     run=lambda commands: commands.session.choices.redo())  # fmt: skip
     for precision in Precision:
-        yield ActionRow(id=f"precision-{precision}", text=str(precision), blocked=_no_selection,
+        yield ActionRow(id=f"precision-{precision}", text=str(precision), blocked=_no_precision,
                         submenu="&Precision of the selected ops", run=_set_precision(precision))  # fmt: skip
-    yield ActionRow(id="precision-none", text="As the plan says", blocked=_no_selection,
+    yield ActionRow(id="precision-none", text="As the plan says", blocked=_no_precision,
                     submenu="&Precision of the selected ops", run=_set_precision(None))  # fmt: skip
     yield ActionRow(id="context-menu", text="&Menu of what has the keyboard", shortcut="Shift+F10", starts_group=True,
                     run=Commands.open_context_menu)  # fmt: skip

@@ -187,6 +187,11 @@ def no_artifact(document: Document) -> str:
     return "" if has_one else tr("Select a result that has an artifact")
 
 
+def why_fixed(document: Document) -> str:
+    """Why no choice can be changed; empty if each can."""
+    return told(document.read_only.what) if document.read_only is not None else ""
+
+
 def why_not(document: Document) -> str:
     """Why no job can start; empty if one can."""
     if document.needs_trust:

@@ -122,3 +122,26 @@ def test_the_latency_on_a_device_is_an_axis_without_a_goal(desk, charts):
     desk.session.devices.measured(replace(found, runs=tuple(replace(run, devices=()) for run in found.runs)))
     desk.settle()
     assert view.cost.currentText() == "latency" and view.cost_line.isVisible()
+
+
+def test_the_goal_of_a_past_run_is_shown_and_cannot_be_changed(desk):
+    desk.ran()
+    desk.session.choices.set_goal(Goal(min_sqnr_db=20.0))
+    desk.session.history.load_history()
+    charts = desk.panel("charts")
+    view = open_chart(desk, charts, "trade-off")
+    desk.session.history.look_at_run(desk.document.history[0].id)
+    desk.settle()
+    goal = desk.document.recipe.goal
+    shown = view.cost_line.check.isChecked()
+    desk.bot.mouseClick(view.cost_line.check, Qt.MouseButton.LeftButton, pos=QPoint(8, 8))
+    desk.settle()
+    assert view.cost_line.check.isChecked() == shown
+    assert not view.cost_line.check.isEnabled()
+    assert not any(line.movable for line in view.lines.values())
+    assert desk.document.recipe.goal == goal
+    desk.session.history.leave_past_run()
+    desk.settle()
+    desk.bot.mouseClick(view.cost_line.check, Qt.MouseButton.LeftButton, pos=QPoint(8, 8))
+    desk.settle()
+    assert view.cost_line.check.isChecked() != shown

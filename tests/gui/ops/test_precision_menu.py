@@ -38,3 +38,29 @@ def test_the_context_menu_of_the_graph_is_about_the_block_under_the_pointer(desk
     trigger(titles["Precision of 3 ops"], "bf16")
     menu.deleteLater()
     assert rules(desk) == [("module:layers.1", "bf16")]
+
+
+def first_op(desk):
+    graph = desk.document.graph
+    return graph.op_id[next(iter(graph.op_rows()))]
+
+
+def test_while_a_past_run_is_shown_no_menu_offers_to_change_its_precisions_and_each_says_why(desk):
+    why = "A past run is open, which nothing can change"
+    desk.ran()
+    ops, graph = desk.panel("ops"), desk.window.workbench.panel("graph")
+    desk.session.history.load_history()
+    desk.session.history.look_at_run(desk.document.history[0].id)
+    desk.session.view.select([first_op(desk)])
+    desk.settle()
+    menu = ops.menu()
+    offered = [(action.isEnabled(), action.toolTip()) for action in menu.actions() if action.menu()]
+    assert offered and set(offered) == {(False, why)}
+    menu.deleteLater()
+    assert graph.precision.isVisible() and not graph.precision.isEnabled() and graph.precision.toolTip() == why
+    action = desk.window.actions_.by_id["precision-bf16"]
+    assert not action.isEnabled()
+    desk.session.history.leave_past_run()
+    desk.session.view.select([first_op(desk)])
+    desk.settle()
+    assert graph.precision.isEnabled() and action.isEnabled()

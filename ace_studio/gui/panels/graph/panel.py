@@ -31,7 +31,7 @@ from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, fill_combo, label, show_words
 from ace_studio.gui.words.formatting import plural
-from ace_studio.gui.words.steps import WEIGHTS_ALONE, why_not
+from ace_studio.gui.words.steps import WEIGHTS_ALONE, why_fixed, why_not
 from ace_studio.records.by_identity import are_same
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import Precision
@@ -324,6 +324,8 @@ class GraphPanel(Panel):
         options = [(tr("as the plan says"), _FROM_PLAN), *((str(each), str(each)) for each in Precision)]
         fill_combo(self.precision, options, chosen)
         grey_out(self.precision, op_offers(document, op_ids))
+        self.precision.setEnabled(document.read_only is None)
+        self.precision.setToolTip(why_fixed(document))
 
     def _show_counted(self, words: str) -> None:
         """Show words that begin with a count or a name; what comes first is whole, unless it is very long."""
