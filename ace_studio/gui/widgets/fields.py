@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent, QValidator, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QKeySequence, QShowEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QLineEdit, QSizePolicy, QSpinBox, QWidget
+
+_STAYS = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
+"""Why a field loses the keyboard for a while only: what is typed is not in use yet."""
 
 
 class _WheelScrolls:
@@ -87,6 +90,11 @@ class WholeBox(_WheelScrolls, QSpinBox):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.lineEdit().setTextMargins(5, 0, 0, 0)  # the stylesheet cannot keep the text off the border
 
+    def setValue(self, value: int) -> None:  # noqa: N802 - Qt's name
+        """Show a number, but not over one that is being typed."""
+        if not _is_typed(self):
+            super().setValue(value)
+
 
 class DecimalBox(_WheelScrolls, QDoubleSpinBox):
     """A number with decimals, with the point or the comma of the language; the other one is read as it when typed."""
@@ -98,10 +106,19 @@ class DecimalBox(_WheelScrolls, QDoubleSpinBox):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.lineEdit().setTextMargins(5, 0, 0, 0)
 
+    def setValue(self, value: float) -> None:  # noqa: N802 - Qt's name
+        """Show a number, but not over one that is being typed."""
+        if not _is_typed(self):
+            super().setValue(value)
+
     def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
         """Read comma and point alike."""
         point = self.locale().decimalPoint()
         return super().validate(text.replace("." if point == "," else ",", point), place)
+
+
+def _is_typed(box: QSpinBox | QDoubleSpinBox) -> bool:
+    return box.hasFocus() and box.lineEdit().isModified()
 
 
 class FieldUndo(QObject):
@@ -122,12 +139,13 @@ class FieldUndo(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
         """Keep the keys of undo and redo from a field that cannot use them."""
-        line = _line_of(watched) if isinstance(event, QKeyEvent) else None
-        if line is None or not isinstance(event, QKeyEvent):
+        line = _line_of(watched) if isinstance(event, QKeyEvent | QFocusEvent) else None
+        if line is None:
             return False
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        is_left = isinstance(event, QFocusEvent) and event.lostFocus() and event.reason() not in _STAYS
+        if is_left or (isinstance(event, QKeyEvent) and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)):
             line.setModified(False)  # what was typed is in use now
-        if event.type() == QEvent.Type.ShortcutOverride:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
             if event.matches(QKeySequence.StandardKey.Undo):
                 return not (line.isModified() and line.isUndoAvailable())
             if event.matches(QKeySequence.StandardKey.Redo):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
@@ -118,3 +119,39 @@ def test_a_box_whose_width_follows_its_entries_is_never_narrower_than_the_longes
     box.addItem("as the plan says, with words that take more room")
     longest = box.fontMetrics().horizontalAdvance(box.itemText(0))
     assert box.minimumSizeHint().width() >= box.sizeHint().width() > longest
+
+
+@pytest.fixture
+def rounds(desk):
+    desk.traced()
+    field = desk.panel("plan").measure.rounds
+    desk.window.activateWindow()
+    field.setFocus()
+    desk.bot.waitUntil(field.hasFocus)
+    field.selectAll()
+    return field
+
+
+def test_what_was_taken_over_by_tab_is_undone_as_a_choice_when_the_field_has_the_keyboard_again(desk, rounds):
+    first = desk.document.recipe.measure.rounds
+    desk.bot.keyClicks(rounds, "77")
+    desk.bot.keyClick(rounds, Qt.Key.Key_Tab)
+    desk.settle()
+    assert desk.document.recipe.measure.rounds == 77
+    desk.bot.keyClick(desk.window.focusWidget(), Qt.Key.Key_Backtab)
+    desk.bot.waitUntil(rounds.hasFocus)
+    desk.bot.keyClick(rounds, Qt.Key.Key_Z, CTRL)
+    desk.settle()
+    assert (desk.document.recipe.measure.rounds, rounds.value()) == (first, first)
+
+
+def test_an_update_that_comes_while_a_number_is_typed_leaves_the_digits(desk, rounds):
+    desk.bot.keyClicks(rounds, "12")
+    desk.session.choices.set_measure(replace(desk.document.recipe.measure, profile=False))
+    desk.settle()
+    desk.bot.keyClicks(rounds, "3")
+    desk.bot.keyClick(rounds, Qt.Key.Key_Return)
+    desk.settle()
+    assert desk.document.recipe.measure.rounds == 123
+    desk.do("undo")
+    assert rounds.value() == desk.document.recipe.measure.rounds != 123
