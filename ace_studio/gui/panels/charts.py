@@ -91,13 +91,14 @@ class ChartsPanel(Panel):
             self._answered = asked
             if asked:
                 self.show_chart("values")
+        view = self._view()
         if not self.has_changed(
-            self.chart_id, document.runs, document.baseline, document.selection, document.result, document.recipe,
-            document.graph, document.activity.verb, document.activity.fraction, document.sensitivity, document.pruning,
-            document.values, document.read_only,
+            view, document.runs, document.baseline, document.selection, document.result, document.recipe,
+            document.graph, document.activity.verb, document.sensitivity, document.pruning, document.values,
+            document.comparison, document.read_only,
+            document.activity.fraction if self.chart_id == "sensitivity" else None,
         ):  # fmt: skip
             return
-        view = self._view()
         why = view.missing(document)
         for each in (self.enlarge_button, self.save_button):
             each.setEnabled(not why)

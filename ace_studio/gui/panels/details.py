@@ -62,11 +62,16 @@ class DetailsPanel(Panel):
 
     def update_from(self, document: Document) -> None:
         """Show the selected ops."""
+        why = why_not(document) or ("" if len(document.selection.op_ids) == 1 else tr("Select a single op"))
+        allow(self.values_button, why, tr("What the op gives for an example, and its weights: float and compressed"))
+        if not self.has_changed(
+            document.graph, document.selection, document.recipe, document.runs, document.result, document.values,
+            document.sensitivity, document.capture, document.comparison,
+        ):  # fmt: skip
+            return
         is_compared = document.comparison is not None
         groups = details_beside(document, details_of) if is_compared else details_of(document)
         self._pages.setCurrentIndex(1 if groups else 0)
-        why = why_not(document) or ("" if len(document.selection.op_ids) == 1 else tr("Select a single op"))
-        allow(self.values_button, why, tr("What the op gives for an example, and its weights: float and compressed"))
         if groups == self.groups:
             return
         self.groups = groups

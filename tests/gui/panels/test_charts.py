@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QStackedWidget
 
 from ace_studio.gui.charts.kinds import CHARTS
+from ace_studio.records.messages import JobFinished, Phase, Progress
 from tests.gui.charting import open_chart
 from tests.gui.run_results import REPORT, TABLE
 
@@ -54,3 +55,22 @@ def test_a_chart_takes_the_whole_screen_until_escape_brings_it_back(desk, charts
     desk.settle()
     assert charts._pages.isVisible()
     assert charts.isAncestorOf(charts._pages)
+
+
+def test_the_progress_of_a_job_draws_only_the_chart_that_shows_it(desk, charts, monkeypatch):
+    overview, scan = open_chart(desk, charts, "overview"), open_chart(desk, charts, "sensitivity")
+    drawn = []
+    for view in (overview, scan):
+        monkeypatch.setattr(view, "update_from", lambda _, view=view: drawn.append(view))
+    for chart, wanted in (("overview", []), ("sensitivity", [scan, scan])):
+        open_chart(desk, charts, chart)
+        desk.session.jobs.scan_sensitivity()
+        desk.settle()
+        job = desk.engine.requests[-1].job
+        drawn.clear()
+        for fraction in (0.25, 0.5):
+            desk.session.apply(Progress(job=job, phase=Phase.MEASURE, fraction=fraction))
+            desk.settle()
+        assert drawn == wanted
+        desk.session.apply(JobFinished(job=job))
+        desk.settle()

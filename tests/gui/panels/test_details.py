@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from ace_studio.gui.ops.details import details_of
+from ace_studio.records.messages import Phase, Progress
 from tests.gui.comparing import two_plans
 
 
@@ -61,3 +63,25 @@ def test_what_differs_of_an_op_is_a_line_of_a_and_a_line_of_b(desk):
     at = lines["Precision"].index(("planned", f"A: {found.sides[0].recipe.plan.default}"))
     assert lines["Precision"][at + 1] == ("", "B: fp16")
     assert lines["Op"][1] == ("operator", "aten.conv2d.default")
+
+
+def test_the_progress_of_a_job_does_not_describe_the_op_again(desk, compared_graph, monkeypatch):
+    desk.session.view.select(("act_1",))
+    panel = desk.panel("details")
+    described = []
+
+    def describe(document):
+        described.append(document)
+        return details_of(document)
+
+    monkeypatch.setattr("ace_studio.gui.panels.details.details_of", describe)
+    desk.do("run")
+    described.clear()
+    for fraction in (0.25, 0.5):
+        desk.session.apply(Progress(job=desk.engine.requests[-1].job, phase=Phase.MEASURE, fraction=fraction))
+        desk.settle()
+    assert described == []
+    assert panel.groups and not panel.values_button.isEnabled()
+    desk.session.view.select(("linear_1",))
+    desk.settle()
+    assert described
