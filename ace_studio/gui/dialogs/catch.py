@@ -75,6 +75,7 @@ class CatchDialog(QDialog):
         table.setAccessibleName(tr("Modules that the script called"))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setTabKeyNavigation(False)
         table.verticalHeader().hide()
         table.horizontalHeader().setSectionResizeMode(3, QHeaderView.ResizeMode.Stretch)
         table.itemSelectionChanged.connect(self._choose_module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
 
 from ace_studio.gui.dialogs.catch import CatchDialog
 from ace_studio.records.messages import CatchRequest, InputsCaught, ModuleCalls
@@ -75,3 +76,20 @@ def test_a_closed_dialog_follows_nothing_any_more(desk, dialog):
     dialog.accept()
     desk.session.apply(InputsCaught(job="late", path="", module="Net"))
     assert dialog.modules.rowCount() == 0
+
+
+def test_tab_leaves_the_table_of_modules(desk, dialog):
+    modules = tuple(ModuleCalls(path=path, kind="Net", calls=3, inputs=()) for path in ("", "stem"))
+    dialog.script.setText("train.py")
+    dialog.start.click()
+    job = desk.engine.requests[-1].job
+    desk.session.apply(InputsCaught(job=job, path="inputs.json", module="Net", modules=modules))
+    desk.settle()
+    assert dialog.modules.rowCount() == 2
+    dialog.activateWindow()
+    dialog.modules.setFocus()
+    desk.bot.waitUntil(dialog.modules.hasFocus)
+    dialog.modules.setCurrentCell(0, 0)
+    desk.bot.keyClick(dialog.modules, Qt.Key.Key_Tab)
+    assert dialog.focusWidget() is not dialog.modules
+    assert dialog.module.text() == ""
