@@ -289,7 +289,7 @@ def converted_by_torchao(
         observed = prepare_pt2e(graph_module, PlanQuantizer())
     for index, example in enumerate(examples):
         reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
-        observed(*example)
+        observed(*[leaf.clone() for leaf in example])  # the graph may write into its inputs
     converted: fx.GraphModule = convert_pt2e(observed)
     for node in converted.graph.nodes:
         if "quantize" in str(node.target):

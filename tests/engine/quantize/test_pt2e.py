@@ -41,6 +41,26 @@ def test_zeros_survive_dynamic_int8(mlp):
     assert bool(run(quantized, torch.zeros(2, 16))[0].isfinite().all())
 
 
+class WritesIntoItsInput(nn.Module):
+    """A linear layer on an input that forward changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(x.add_(1))
+
+
+@pytest.mark.parametrize("precision", ["static", "dynamic"])
+def test_the_examples_stay_as_they_are_if_the_graph_writes_into_them(precision):
+    example = torch.randn(2, 4)
+    before = example.clone()
+    program = torch.export.export(WritesIntoItsInput().eval(), (example,))
+    quantize_int8(flat_graph(program), **{precision: {"linear"}}, calibration=[[example]], reporter=Reporter())
+    assert torch.equal(example, before)
+
+
 def test_only_a_linear_can_be_dynamic(conv2d):
     _, refused = quantize_int8(
         flat_graph(conv2d.exported), dynamic={"conv2d"}, calibration=[[conv2d.example]], reporter=Reporter()

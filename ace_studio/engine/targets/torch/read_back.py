@@ -37,7 +37,7 @@ def executed_nodes(graph_module: fx.GraphModule, example: Sequence[Tensor]) -> l
     """Every op node of the graph with the element type that it really gives, found by running the example."""
     recorder = _Recorder(graph_module)
     with torch.no_grad():
-        recorder.run(*example)
+        recorder.run(*[leaf.clone() for leaf in example])  # the graph may write into its inputs
     return recorder.nodes
 
 

@@ -26,3 +26,18 @@ def test_a_product_in_eager_torch_is_its_own_kernel_and_takes_over_none_in_front
         ("transpose",): False,
         ("matmul",): True,
     }
+
+
+class WritesIntoItsInput(nn.Module):
+    """A forward that changes the tensor that it was given."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x.add_(1))
+
+
+def test_the_example_stays_as_it_is_if_the_graph_writes_into_it():
+    example = torch.randn(2, 4)
+    before = example.clone()
+    graph_module = flat_graph(torch.export.export(WritesIntoItsInput().eval(), (example,)))
+    executed_nodes(graph_module, [example])
+    assert torch.equal(example, before)
