@@ -26,6 +26,7 @@ from ace_studio.records.recipes.plan import ActivationGrid, Scheme
 _SAME_VALUES = families.MAX_POOLS | families.aten_ops(
     "view.default reshape.default flatten.using_ints _unsafe_view.default transpose.int permute.default t.default"
     " squeeze.default squeeze.dim squeeze.dims unsqueeze.default chunk.default split.Tensor split_with_sizes.default"
+    " upsample_nearest1d.vec upsample_nearest2d.vec upsample_nearest3d.vec"
 )
 """Ops besides identities that pass 8-bit values on unchanged. Fewer than `LAYOUT_OPS`: ONNX models have pairs around
 these, and none around a slice or a padding."""

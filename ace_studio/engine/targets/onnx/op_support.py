@@ -7,14 +7,15 @@ from ace_studio.records.ops import CONVOLUTIONS, MATRIX_PRODUCTS, RECURRENT_CELL
 from ace_studio.records.recipes.plan import Precision
 
 _ABSORBED = frozenset({"batch_norm", "relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_min", "clamp_"})
-_ABSORBED |= {"BatchNormalization", "Relu", "Clip"}
+_ABSORBED |= {"BatchNormalization", "Relu", "Clip", "leaky_relu", "leaky_relu_", "LeakyRelu"}
 _POOLS = frozenset({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool2d", "adaptive_avg_pool2d"})
 _POOLS |= {"MaxPool", "AveragePool", "GlobalAveragePool"}
 _SUMS = frozenset({"add", "add_", "Add"})
 _MOVES = frozenset(
     {"view", "reshape", "flatten", "_unsafe_view", "transpose", "permute", "squeeze", "unsqueeze", "cat", "contiguous",
      "concat", "chunk", "split", "split_with_sizes", "t", "dropout", "alias", "detach", "clone", "Reshape", "Transpose",
-     "Squeeze", "Unsqueeze", "Concat", "Flatten", "Split", "Identity"}
+     "Squeeze", "Unsqueeze", "Concat", "Flatten", "Split", "Identity", "upsample_nearest1d", "upsample_nearest2d",
+     "upsample_nearest3d", "Resize"}
 )  # fmt: skip
 _GATES = frozenset({"sigmoid", "sigmoid_", "silu", "silu_", "mul", "mul_", "Sigmoid", "Mul"})
 """ONNX Runtime alone has 8-bit kernels for these. OpenVINO fuses them in float behind a convolution."""

@@ -30,7 +30,7 @@ FOLLOWING_TYPES = frozenset(
     {"Add", "Relu", "Clip", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Concat", "Reshape",
      "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Split", "Resize"}
 )  # fmt: skip
-"""Node types that run in 8 bits if all of their inputs are 8-bit already."""
+"""Node types that run in 8 bits if all of their inputs are 8-bit already; a ``Resize`` only if it repeats values."""
 GATE_TYPES = frozenset({"Mul", "Sigmoid"})
 """Node types that run in 8 bits only behind convolutions, whose results are 8-bit anyway; other products give float."""
 _LIGHT_TYPES = MOVING_TYPES | GATE_TYPES | {"Add"}
@@ -98,9 +98,16 @@ def _bounds(found: Mapping[str, ValueRange]) -> dict[str, tuple[float, float]]:
 
 
 def _float_reason(node: Any) -> str:
+    if _interpolates(node):
+        return "it computes values between those that it reads, which 8 bits would round"
     if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES | GATE_TYPES | MOVING_TYPES:
         return "what it reads is float"
     return f"{node.op_type}, which it is in ONNX, has no 8-bit kernel worth using"
+
+
+def _interpolates(node: Any) -> bool:
+    modes = [entry.s for entry in node.attribute if entry.name == "mode"]
+    return node.op_type == "Resize" and modes not in ([], [b"nearest"])
 
 
 def _constant_inputs(node: Any, ranges: Ranges) -> list[float]:
@@ -154,7 +161,7 @@ def with_followers(
     for node in model.graph.node:
         inputs = {name for name in node.input if name and name not in constants}
         is_gate = node.op_type in GATE_TYPES and rounded.issuperset(node.input)
-        is_behind = node.op_type in FOLLOWING_TYPES and made.issuperset(inputs)
+        is_behind = node.op_type in FOLLOWING_TYPES and made.issuperset(inputs) and not _interpolates(node)
         follows = node.name in planned and bool(inputs) and (is_gate or is_behind)
         if follows:
             result.add(node.name)

@@ -112,3 +112,22 @@ def test_sums_that_only_float_ops_read_are_not_rounded():
 
     x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
     assert _rounded_names(PAIRS, module=Stream(), x=x) == {"conv1d", "conv1d_1"}
+
+
+class Scales(nn.Module):
+    """A sum of a scale and of a coarser one that is upsampled, before another convolution."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.fine, self.coarse, self.other = nn.Conv1d(2, 8, 1), nn.Conv1d(2, 8, 2, stride=2), nn.Conv1d(8, 8, 1)
+        self.mode = mode
+
+    def forward(self, x):
+        upsampled = nn.functional.interpolate(self.coarse(x), scale_factor=2.0, mode=self.mode)
+        return self.other(self.fine(x) + upsampled).tanh()
+
+
+def test_sums_are_rounded_behind_nearest_upsampling_but_not_behind_interpolation():
+    x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
+    assert "add" in _rounded_names(PAIRS, module=Scales("nearest"), x=x)
+    assert "add" not in _rounded_names(PAIRS, module=Scales("linear"), x=x)

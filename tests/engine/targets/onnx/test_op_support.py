@@ -38,3 +38,10 @@ def test_only_onnx_runtime_runs_gates_in_8_bits():
         assert onnxruntime_op_problem(gate, Precision.INT8_STATIC) == ""
         assert openvino_op_problem(gate, Precision.INT8_STATIC)
         assert onnxruntime_op_problem(gate, Precision.INT8_DYNAMIC)
+
+
+def test_leaky_relu_and_nearest_upsampling_have_8_bit_kernels():
+    for op in ("aten.leaky_relu_.default", "aten.upsample_nearest2d.vec", "onnx.LeakyRelu", "onnx.Resize"):
+        assert onnxruntime_op_problem(op, Precision.INT8_STATIC) == ""
+        assert openvino_op_problem(op, Precision.INT8_STATIC) == ""
+    assert onnxruntime_op_problem("aten.upsample_bilinear2d.vec", Precision.INT8_STATIC)

@@ -1,5 +1,5 @@
-"""Which nodes become 8-bit: those around a mask of minus infinity, and gates behind convolutions, but no sum that only
-float nodes read."""
+"""Which nodes become 8-bit: those around a mask of minus infinity, and gates, leaky ReLUs and nearest upsampling behind
+convolutions, but no sum that only float nodes read."""
 
 from __future__ import annotations
 
@@ -99,4 +99,28 @@ def test_a_gate_is_8_bit_only_behind_a_convolution_and_only_in_onnx_runtime(targ
     actual = {one.op_id: one.actual for one in lowered.read_back()}
     assert (actual["conv2d"], actual["conv2d_1"], actual["linear_1"]) == ("int8-static",) * 3
     assert (actual["silu"], actual["silu_1"]) == expected
+    assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 25.0
+
+
+class Pyramid(nn.Module):
+    """Two scales that are added and concatenated, as in detectors; x [n, 3, 16, 16]."""
+
+    def __init__(self, mode: str) -> None:
+        super().__init__()
+        self.stem, self.coarse, self.head = nn.Conv2d(3, 16, 3, 2, 1), nn.Conv2d(16, 16, 3, 2, 1), nn.Conv2d(32, 64, 1)
+        self.mode = mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        fine = nn.functional.leaky_relu(self.stem(x), 0.1)
+        coarse = nn.functional.interpolate(self.coarse(fine), scale_factor=2.0, mode=self.mode)
+        return self.head(torch.cat([nn.functional.leaky_relu(fine + coarse, 0.1), fine], 1)).relu().mean((2, 3))
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("nearest", "int8-static"), ("bilinear", "fp32")])
+def test_ops_behind_nearest_upsampling_are_8_bit_and_behind_interpolation_float(mode, expected):
+    captured = capture(TinyModel(Pyramid(mode).eval(), [(_random(1, 3, 16, 16),), (_random(2, 3, 16, 16, seed=1),)]))
+    lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured, Precision.INT8_STATIC))
+    actual = {one.op_id: one.actual for one in lowered.read_back()}
+    assert {actual[name] for name in ("conv2d", "conv2d_1", "conv2d_2", "leaky_relu")} == {"int8-static"}
+    assert {actual[name] for name in (f"upsample_{mode}2d", "add", "leaky_relu_1", "cat")} == {expected}
     assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 25.0
