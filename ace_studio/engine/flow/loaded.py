@@ -18,7 +18,9 @@ class DataSources:
     """Functions and files that give a model its inputs, labels and metric."""
 
     examples: tuple[Example, ...] = ()
-    """Examples that the entry returned beside the module."""
+    """Examples that the entry returned beside the module, or proposed ones."""
+    are_made_up: bool = False
+    """Whether ``examples`` are random numbers of proposed sizes."""
     tracing: Callable[[], Iterable[object]] | None = None
     tracing_path: Path | None = None
     """File of arrays or folder of images with examples to trace."""

@@ -47,6 +47,8 @@ class OpenedModel:
 
     module: nn.Module
     examples: tuple[Example, ...] = ()
+    are_made_up: bool = False
+    """Whether the examples are random numbers of sizes that the file describes."""
     files: tuple[Path, ...] = ()
     """Files that were read besides the source; a job checks at its end that none has changed."""
     reference: nn.Module | None = None

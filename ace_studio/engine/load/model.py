@@ -125,7 +125,8 @@ def _load(
         GATE.ran.update(hashes_of(library.user.files()))
     examples = built.examples
     is_given = recipe.inputs != InputsChoice() or recipe.calibration.inputs or recipe.calibration.caught
-    if not examples and not is_given and sources.loader.frontend == "torch":
+    is_proposed = not examples and not is_given and sources.loader.frontend == "torch"
+    if is_proposed:
         with library.user.guard(f"Running {sources.source.name} with proposed inputs"):
             examples = _proposed_examples(built.module, reporter)
     return LoadedModel(
@@ -134,6 +135,7 @@ def _load(
         sha256=files_sha256(files),
         data=DataSources(
             examples=examples,
+            are_made_up=is_proposed or built.are_made_up,
             calibration=functions.get("calibration"),
             calibration_path=data_path(recipe.calibration.inputs, folder),
             tracing=functions.get("tracing"),

@@ -32,12 +32,12 @@ def data():
 """
 
 
-def _result(folder, plan, *, methods=(), data="", source=MODEL):
+def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True):
     (folder / "model.py").write_text(source)
     row = {"input": TensorSpec(shape=(2, 4), values=ValueSource.RANDOM)}
     recipe = Recipe(
         model=ModelChoice(source="model.py", entry="make"),
-        inputs=InputsChoice(rows=(row,)),
+        inputs=InputsChoice(rows=(row,) if has_rows else ()),
         calibration=CalibrationChoice(inputs=data),
         plan=plan,
         improve=ImproveChoice(methods=methods),
@@ -50,12 +50,16 @@ def _result(folder, plan, *, methods=(), data="", source=MODEL):
 
 
 @pytest.mark.parametrize(
-    ("plan", "methods"),
-    [(Plan(default=Precision.INT8_STATIC), ()), (Plan(), (ImproveMethod.EQUALIZE,))],
-    ids=["ranges", "improvements"],
+    ("plan", "methods", "has_rows"),
+    [
+        (Plan(default=Precision.INT8_STATIC), (), True),
+        (Plan(), (ImproveMethod.EQUALIZE,), True),
+        (Plan(default=Precision.INT8_STATIC), (), False),
+    ],
+    ids=["ranges", "improvements", "proposed inputs"],
 )
-def test_ranges_of_random_numbers_are_called_so_everywhere(tmp_path, capsys, plan, methods):
-    result = _result(tmp_path, plan, methods=methods)
+def test_ranges_of_random_numbers_are_called_so_everywhere(tmp_path, capsys, plan, methods, has_rows):
+    result = _result(tmp_path, plan, methods=methods, has_rows=has_rows)
     (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
     assert "made-up" in warning.what
     assert "made-up numbers" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ def build_huggingface(job: LoadJob) -> OpenedModel:
     if is_step:
         return _step(module, folder)
     rows = config_rows(folder.facts, parameters_of(module))
-    return OpenedModel(module.eval(), examples_of(rows, module), files=folder.files())
+    return OpenedModel(module.eval(), examples_of(rows, module), are_made_up=True, files=folder.files())
 
 
 def _step(module: nn.Module, folder: ModelFolder) -> OpenedModel:
@@ -74,7 +74,7 @@ def _step(module: nn.Module, folder: ModelFolder) -> OpenedModel:
             remedy="leave [model] entry out, or write a module of your own around it that takes and gives the cache",
             where=str(folder.path),
         ) from error
-    return OpenedModel(step, examples, files=folder.files())
+    return OpenedModel(step, examples, are_made_up=True, files=folder.files())
 
 
 def _load(chosen: Any, folder: ModelFolder, job: LoadJob) -> nn.Module:

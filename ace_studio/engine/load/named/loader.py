@@ -48,7 +48,7 @@ def build_named(job: LoadJob) -> OpenedModel:
     with job.library.user.guard(f"Building {model.source.text}"):
         module = model.build()
     job.warn_of_random_weights(model.source.text)
-    return OpenedModel(module, examples_of(model.rows(module), module), files=model.files())
+    return OpenedModel(module, examples_of(model.rows(module), module), are_made_up=True, files=model.files())
 
 
 def tensors_of(module: nn.Module) -> tuple[StoredTensor, ...]:

@@ -122,7 +122,7 @@ def build_from_onnx(job: LoadJob) -> OpenedModel:
     module = _with_signature(OnnxModule(read_model(job.path), job.path))
     module._session()
     files = tuple(job.path.parent / name for name in _external_files(_parse(job.path, with_weights=False)))
-    return OpenedModel(module.eval(), examples_of(example_rows(module), module), files=files)
+    return OpenedModel(module.eval(), examples_of(example_rows(module), module), are_made_up=True, files=files)
 
 
 def describe_onnx(path: Path) -> Description:
