@@ -66,7 +66,7 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
 
     ``references``: target -> fp32 there, measured too, for targets without an fp32 candidate.
     """
-    job.reporter.phase(Phase.MEASURE, f"{len(job.state.running)} candidates and the baseline, in turn")
+    job.reporter.phase(Phase.MEASURE, f"the baseline and {len(job.state.running)} built, in turn")
     example = job.captured.examples[0]
     calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}
     for index, candidate in enumerate(job.state.running):
