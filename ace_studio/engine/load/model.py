@@ -185,7 +185,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
             remedy="open a model file, or set [model] source in the recipe",
         )
     named = named_source(folder / recipe.model.source)
-    source = Path(named.text) if named is not None else model_path((folder / recipe.model.source).resolve())
+    source = Path(named.text) if named is not None else model_path(folder / recipe.model.source).resolve()
     loader = LOADERS[identify(source)]
     weights, weights_key = _weights_file(recipe.model.weights, folder)
     if weights is not None:

@@ -19,3 +19,13 @@ def test_what_is_in_the_folder_can_be_seen_without_building_it(bert):
 
 def test_the_configuration_opens_its_folder(bert):
     assert load(bert, "config.json").source == bert
+
+
+def test_a_configuration_that_is_a_link_into_a_cache_opens_the_folder_of_the_link(bert, tmp_path):
+    snapshot, stored = tmp_path / "snapshot", tmp_path / "blobs"
+    snapshot.mkdir()
+    stored.mkdir()
+    for number, file in enumerate(sorted(bert.iterdir())):
+        (stored / f"{number}").write_bytes(file.read_bytes())
+        (snapshot / file.name).symlink_to(stored / f"{number}")
+    assert load(snapshot, "config.json").source == snapshot
