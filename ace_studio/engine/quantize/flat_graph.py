@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.torch_private.functional import without_shared_writes
 from ace_studio.engine.torch_private.operators import Operator, call_symbolically
 
 OP_ID = "ace_op_id"
@@ -23,8 +24,10 @@ def flat_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     """A copy of the captured graph over flat tensors, sharing the weights' memory with it.
 
     Placeholders are the tensor inputs in order (inputs that are plain values are constants of the graph and are left
-    out); the output is a tuple of the tensor outputs. ``node.meta[OP_ID]`` is the row of the graph table.
+    out); the output is a tuple of the tensor outputs. ``node.meta[OP_ID]`` is the row of the graph table. Writes in
+    place that other values see are functional ops.
     """
+    program, ids = without_shared_writes(program)
     unlifted = program.module(check_guards=False)
     assert isinstance(unlifted, fx.GraphModule)
     graph_module = fx.GraphModule(unlifted, unlifted.graph)  # without the hook that checks how arguments are nested
@@ -32,8 +35,8 @@ def flat_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
     copies = [node for node in graph_module.graph.nodes if node.op == "call_function"]
     # Unlifting keeps the order of the ops; what it adds (writing back buffers) comes after them.
     for original, copy in zip(originals, copies, strict=False):
-        if original.target is copy.target:
-            copy.meta[OP_ID] = original.name
+        if original.target is copy.target and original.name in ids:
+            copy.meta[OP_ID] = ids[original.name]
     _flatten_ends(graph_module)
     _give_weights_values(graph_module)
     return graph_module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import nn
 
@@ -11,7 +12,7 @@ from ace_studio.engine.quantize.flat_graph import constant_of
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.conftest import bound, captured_model, make_job
-from tests.engine.targets.onnx_cases import capture, job_for
+from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
 from tests.tiny_models import TinyModel
 
 TARGET = TARGETS["eager"]
@@ -57,3 +58,28 @@ def test_views_of_what_lies_otherwise_are_copied():
     job = replace(job_for(TARGET, captured), options={"memory_format": "channels_last"})
     lowered = TARGET.lower(job)
     torch.testing.assert_close(lowered(x), captured.module(x))
+
+
+class WrittenThroughView(nn.Module):
+    """Two layers; one column of the first one's results is written in place. x [n, 8]."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        hidden = self.first(x)
+        torch.relu_(hidden)
+        hidden[:, 0] = 5.0
+        return self.second(hidden) + hidden
+
+
+@pytest.mark.parametrize(
+    ("target", "precision"),
+    [("eager", Precision.BF16), ("eager", Precision.INT8_WEIGHT), ("inductor", Precision.INT8_STATIC)],
+)
+def test_a_write_through_a_view_is_seen_behind_a_layer_of_low_precision(target, precision):
+    torch.manual_seed(0)
+    captured = capture(TinyModel(WrittenThroughView().eval(), [(torch.randn(4, 8),), (torch.randn(6, 8),)]))
+    lowered = TARGETS[target].lower(job_for(TARGETS[target], captured, precision))
+    assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 35.0

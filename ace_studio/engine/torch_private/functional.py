@@ -1,0 +1,102 @@
+"""Writes in place that other values see, rewritten as ops that only give values.
+
+A pass that puts a cast or a quantization behind an op gives its readers a copy. A later write through a view of that op
+changes either the copy or the original, and readers of the other one miss it.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+
+from ace_studio.engine.torch_private.operators import writes_in_place
+from ace_studio.records.ops import operator_name
+
+_NAME = "ace_name"
+"""Key of our entry in ``node.meta["custom"]``, which torch copies to what a node becomes."""
+_NORM = torch.ops.aten._native_batch_norm_legit_no_training.default
+
+
+def without_shared_writes(program: ExportedProgram) -> tuple[ExportedProgram, dict[str, str]]:
+    """The program, in functional form if a write in place is read through another value.
+
+    Returns: It, and the name of each call -> the name of the call in the given program that it computes. What only
+    copies a written part back into its whole has no entry.
+    """
+    calls = _calls(program.graph)
+    if not _has_shared_write(program.graph):
+        return program, {node.name: node.name for node in calls}
+    words = {node.name: _word(node.target) for node in calls}
+    before = {node: node.meta.get("custom") for node in calls}
+    for node in calls:
+        node.meta["custom"] = {**(before[node] or {}), _NAME: node.name}
+    try:
+        with warnings.catch_warnings(action="ignore"), torch.no_grad():  # torch uses what it has deprecated
+            functional = program.run_decompositions({})
+    finally:
+        for node, custom in before.items():
+            node.meta["custom"] = custom or {}
+    _restore_batch_norms(functional.graph_module)
+    candidates: dict[str, list[fx.Node]] = {}
+    for node in _calls(functional.graph):
+        if origin := (node.meta.get("custom") or {}).get(_NAME):
+            candidates.setdefault(origin, []).append(node)
+    found = {}
+    for origin, nodes in candidates.items():
+        same = [node for node in nodes if _word(node.target) == words[origin]]
+        found[(same or nodes)[-1].name] = origin
+    return functional, found
+
+
+def _calls(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "call_function"]
+
+
+def _word(target: Any) -> str:
+    """The operator's name without the mark of its form in place."""
+    return operator_name(str(target)).rstrip("_")
+
+
+def _has_shared_write(graph: fx.Graph) -> bool:
+    """Whether memory that an op writes into is read later under another name that was there before."""
+    places = {node: place for place, node in enumerate(graph.nodes)}
+    owners: dict[fx.Node, fx.Node] = {}
+    sharing: dict[fx.Node, list[fx.Node]] = {}
+    for node in _calls(graph):
+        first = node.args[0] if node.args and isinstance(node.args[0], fx.Node) else None
+        if first is not None and writes_in_place(node.target):
+            others = [one for one in sharing.get(owners.get(first, first), ()) if one is not first]
+            if any(places[user] > places[node] for one in others for user in one.users):
+                return True
+        if first is not None and (node.target is operator.getitem or _gives_alias(node.target)):
+            owner = owners[node] = owners.get(first, first)
+            sharing.setdefault(owner, [owner]).append(node)
+    return False
+
+
+def _gives_alias(target: Any) -> bool:
+    returns = getattr(getattr(target, "_schema", None), "returns", ())
+    return any(one.alias_info is not None for one in returns)
+
+
+def _restore_batch_norms(graph_module: fx.GraphModule) -> None:
+    """Write batch norms as captured graphs have them: passes fold and fuse them in that form."""
+    graph = graph_module.graph
+    for node in graph.find_nodes(op="call_function", target=_NORM):
+        (result,) = [user for user in node.users if user.args[1] == 0] or [None]
+        value, weight, bias, mean, variance, momentum, eps = node.args
+        if result is None or len(node.users) != 1:
+            continue
+        with graph.inserting_before(result):
+            settings = (weight, bias, mean, variance, False, momentum, eps, False)
+            norm = graph.call_function(torch.ops.aten.batch_norm.default, (value, *settings))
+        norm.meta = {**node.meta, "val": result.meta.get("val")}
+        result.replace_all_uses_with(norm)
+        graph.erase_node(result)
+        graph.erase_node(node)
+    graph_module.recompile()

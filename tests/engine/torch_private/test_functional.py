@@ -1,0 +1,87 @@
+"""Writes that other values see become functional ops with their captured ids; other graphs stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
+from ace_studio.engine.torch_private.exporting import export_program
+from ace_studio.engine.torch_private.functional import without_shared_writes
+from ace_studio.engine.torch_private.operators import writes_in_place
+
+
+class Layers(nn.Module):
+    """Layers with a write in place between them; x [n, 8]."""
+
+    def __init__(self, write):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 8)
+        self.write = write
+        self.norm.running_mean += 0.5
+
+    def forward(self, x):
+        return self.last(self.norm(self.write(self.first(x))))
+
+
+def view(hidden):
+    hidden.view(-1, 4).add_(1.0)
+    return hidden
+
+
+def slices(hidden):
+    hidden[:, :4] += 1.0
+    hidden[:, 4:].mul_(2.0)
+    return hidden
+
+
+def chunks(hidden):
+    hidden.chunk(2, dim=1)[1].zero_()
+    return hidden
+
+
+def element(hidden):
+    torch.relu_(hidden)
+    hidden[:, 0] = 5.0
+    return hidden
+
+
+def whole(hidden):
+    return hidden.relu_() + 1.0
+
+
+def last_name(hidden):
+    hidden = hidden.view(-1, 8)
+    hidden += 1.0
+    return hidden
+
+
+def program_of(write):
+    torch.manual_seed(0)
+    module, x = Layers(write).eval(), torch.randn(5, 8)
+    with torch.no_grad():
+        dims = ({0: torch.export.Dim.AUTO},)
+        return export_program(module, (x,), {}, dynamic_shapes=dims, strict=False), module(x), x
+
+
+@pytest.mark.parametrize("write", [view, slices, chunks, element])
+def test_a_write_that_is_read_through_another_value_becomes_functional(write):
+    program, expected, x = program_of(write)
+    graph = flat_graph(program)
+    assert not any(writes_in_place(node.target) for node in graph.graph.nodes)
+    torch.testing.assert_close(graph(x)[0], expected)
+    written = {node.name for node in program.graph.nodes if writes_in_place(node.target)}
+    ids = op_ids(graph)
+    assert written | {"linear", "batch_norm", "linear_1"} <= set(ids.values())
+    assert len(set(ids.values())) == len(ids)
+    targets = {ids[node.name]: str(node.target) for node in graph.graph.nodes if node.name in ids}
+    assert targets["batch_norm"] == "aten.batch_norm.default"
+    assert all("custom" not in node.meta or "ace_name" not in node.meta["custom"] for node in program.graph.nodes)
+
+
+@pytest.mark.parametrize("write", [whole, last_name])
+def test_a_write_that_nothing_else_sees_stays(write):
+    program, _, _ = program_of(write)
+    same, ids = without_shared_writes(program)
+    assert same is program and all(name == origin for name, origin in ids.items())
