@@ -19,9 +19,9 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 KEPT = Path(__file__).with_name("figures.json")
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 ON_PAGE = (
-    "capture.whole", "capture.time", "peers.held", "peers.worst", "kept.held", "kept.worst", "layout.worst",
-    "graph-view.held", "window.gap", "window.gesture", "window.p99", "start.window.wall_s", "start.window.cpu_s",
-    "start.window.rss_mib", "start.engine.wall_s", "start.engine.rss_mib",
+    "capture.whole", "capture.time", "peers.held", "peers.worst", "kept.held", "kept.worst", "goals.held",
+    "layout.worst", "graph-view.held", "window.gap", "window.gesture", "window.p99", "start.window.wall_s",
+    "start.window.cpu_s", "start.window.rss_mib", "start.engine.wall_s", "start.engine.rss_mib",
     "scale.arrival.200000", "scale.layout.200000", "scale.list.10000", "sweep.rate",
     "sweep.overhead", "time.digits", "time.mobilenet_v2", "time.minilm", "time.bert_base", "example.ceiling",
     "time.mobilenet_v2.ceiling", "time.minilm.ceiling", "time.bert_base.ceiling",

@@ -7,7 +7,7 @@ import pytest
 
 from ace_studio.engine.measure import Ratio
 from tests.benchmarks import all as every
-from tests.benchmarks.all import Benchmark, _kept, _peers, main
+from tests.benchmarks.all import Benchmark, _goals, _kept, _peers, main
 from tests.benchmarks.bench_scale import of_histories
 from tests.benchmarks.bench_start import CODE, Start, figures_of
 from tests.benchmarks.figures import Figure, median_of, read
@@ -81,3 +81,12 @@ def test_lost_models_are_named_and_the_worst_one_has_its_ratio(gather, more, tmp
     assert (held.value, held.unit, held.lost) == (1, "of 2", True)
     assert held.what.endswith("; lost: bert")
     assert (worst.value, worst.peer, worst.lost) == (0.8, "nncf", True)
+
+
+def test_a_goal_is_held_only_if_it_is_met_in_no_more_evaluations_and_as_fast(tmp_path):
+    good = {"case": "good", "met": True, "fewer": True, "as_fast": True}
+    rows = [good, *(good | {"case": name, name: False} for name in ("met", "fewer", "as_fast"))]
+    (tmp_path / "summary.json").write_bytes(msgspec.json.encode(rows))
+    (held,) = _goals(tmp_path)
+    assert (held.value, held.unit, held.lost) == (1, "of 4", True)
+    assert held.what.endswith("; lost: met, fewer, as_fast")
