@@ -317,10 +317,10 @@ def _with_calibration(loaded: LoadedModel, captured: AnyCapture, recipe: Recipe,
     """The model with examples made from its batch norms, where ranges are needed and all its inputs are made up."""
     if not recipe.needs_ranges or loaded.data.calibration is not None:
         return loaded
-    are_made_up = {read_values(spec.values).source in MADE_UP for row in recipe.inputs.rows for spec in row.values()}
+    are_made_up = [read_values(spec.values).source in MADE_UP for row in recipe.inputs.rows for spec in row.values()]
     if not recipe.inputs.rows and loaded.data.tracing is None and loaded.data.tracing_path is None:
-        are_made_up = {loaded.data.are_made_up}
-    if True not in are_made_up:
+        are_made_up = [loaded.data.are_made_up]
+    if not any(are_made_up):
         reporter.warn(
             "calibration-from-tracing",
             f"Activation ranges ({Precision.INT8_STATIC}) were found on the tracing examples, because the recipe names "
@@ -329,7 +329,7 @@ def _with_calibration(loaded: LoadedModel, captured: AnyCapture, recipe: Recipe,
         )
         return loaded
     examples = []
-    if False not in are_made_up:
+    if all(are_made_up):
         reporter.phase(messages.Phase.CALIBRATE)
         examples = examples_from_norms(loaded.module, captured.given_examples, reporter.advance)
     how = "made-up numbers that resemble what its batch norms saw in training" if examples else "made-up numbers"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -32,15 +33,17 @@ def without_shared_writes(program: ExportedProgram) -> tuple[ExportedProgram, di
     if not _has_shared_write(program.graph):
         return program, {node.name: node.name for node in calls}
     words = {node.name: _word(node.target) for node in calls}
-    before = {node: node.meta.get("custom") for node in calls}
+    before = {node: node.meta["custom"] for node in calls if "custom" in node.meta}
     for node in calls:
-        node.meta["custom"] = {**(before[node] or {}), _NAME: node.name}
+        node.meta["custom"] = {**(before.get(node) or {}), _NAME: node.name}
     try:
         with warnings.catch_warnings(action="ignore"), torch.no_grad():  # torch uses what it has deprecated
             functional = program.run_decompositions({})
     finally:
+        for node in calls:
+            del node.meta["custom"]
         for node, custom in before.items():
-            node.meta["custom"] = custom or {}
+            node.meta["custom"] = custom
     _restore_batch_norms(functional.graph_module)
     candidates: dict[str, list[fx.Node]] = {}
     for node in _calls(functional.graph):
@@ -73,14 +76,17 @@ def _has_shared_write(graph: fx.Graph) -> bool:
             others = [one for one in sharing.get(owners.get(first, first), ()) if one is not first]
             if any(places[user] > places[node] for one in others for user in one.users):
                 return True
-        if first is not None and (node.target is operator.getitem or _gives_alias(node.target)):
+        if first is not None and _gives_alias(node, owners):
             owner = owners[node] = owners.get(first, first)
             sharing.setdefault(owner, [owner]).append(node)
     return False
 
 
-def _gives_alias(target: Any) -> bool:
-    returns = getattr(getattr(target, "_schema", None), "returns", ())
+def _gives_alias(node: fx.Node, owners: Mapping[fx.Node, fx.Node]) -> bool:
+    """Whether a call gives memory of its first argument: also an item of a list of views, but not one of new values."""
+    if node.target is operator.getitem:
+        return node.args[0] in owners
+    returns = getattr(getattr(node.target, "_schema", None), "returns", ())
     return any(one.alias_info is not None for one in returns)
 
 
@@ -88,10 +94,11 @@ def _restore_batch_norms(graph_module: fx.GraphModule) -> None:
     """Write batch norms as captured graphs have them: passes fold and fuse them in that form."""
     graph = graph_module.graph
     for node in graph.find_nodes(op="call_function", target=_NORM):
-        (result,) = [user for user in node.users if user.args[1] == 0] or [None]
-        value, weight, bias, mean, variance, momentum, eps = node.args
-        if result is None or len(node.users) != 1:
+        results = list(node.users)
+        if [(one.target, one.args[1:]) for one in results] != [(operator.getitem, (0,))]:
             continue
+        (result,), name = results, results[0].name
+        value, weight, bias, mean, variance, momentum, eps = node.args
         with graph.inserting_before(result):
             settings = (weight, bias, mean, variance, False, momentum, eps, False)
             norm = graph.call_function(torch.ops.aten.batch_norm.default, (value, *settings))
@@ -99,4 +106,5 @@ def _restore_batch_norms(graph_module: fx.GraphModule) -> None:
         result.replace_all_uses_with(norm)
         graph.erase_node(result)
         graph.erase_node(node)
+        norm.name = name  # the signature may name it as an output
     graph_module.recompile()

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from ace_studio.engine.load.torchvision.ops import make_importable
 from tests.benchmarks.model_files import load_file
@@ -101,12 +102,22 @@ def _timm(name: str) -> PeerRow:
     return PeerRow(name, module, _pictures(16, seed=2), _pictures(6, seed=3), is_transformer=name.startswith("vit"))
 
 
+def _plain(module: nn.Module) -> nn.Module:
+    """The module with its weight norms computed: tools save whole modules, and torch refuses parametrized ones."""
+    for one in module.modules():
+        if parametrize.is_parametrized(one):
+            for name in list(one.parametrizations):
+                parametrize.remove_parametrizations(one, name)
+            one._load_state_dict_pre_hooks.clear()  # a local function of weight_norm, which pickle refuses
+    return module
+
+
 def _wav2vec2() -> PeerRow:
     make_importable()
     from transformers import Wav2Vec2Config, Wav2Vec2Model
 
     torch.manual_seed(0)
-    module = _Logits(Wav2Vec2Model(Wav2Vec2Config())).eval()
+    module = _plain(_Logits(Wav2Vec2Model(Wav2Vec2Config())).eval())
     return PeerRow("wav2vec2_base", module, _sound(8, 2), _sound(4, 3), is_transformer=True)
 
 
@@ -116,7 +127,7 @@ def _conformer() -> PeerRow:
 
     torch.manual_seed(0)
     sizes = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 12, "intermediate_size": 1024}
-    module = _Logits(Wav2Vec2ConformerModel(Wav2Vec2ConformerConfig(**sizes))).eval()
+    module = _plain(_Logits(Wav2Vec2ConformerModel(Wav2Vec2ConformerConfig(**sizes))).eval())
     return PeerRow("conformer", settled(module, _sound(8, 1)), _sound(8, 2), _sound(4, 3), is_transformer=True)
 
 

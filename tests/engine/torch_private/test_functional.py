@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
@@ -85,3 +87,52 @@ def test_a_write_that_nothing_else_sees_stays(write):
     program, _, _ = program_of(write)
     same, ids = without_shared_writes(program)
     assert same is program and all(name == origin for name, origin in ids.items())
+
+
+class Items(nn.Module):
+    """Writes into results of ops that give several new values; x [n, length, 8]."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(8, 8, batch_first=True)
+
+    def forward(self, x):
+        hidden, state = self.lstm(x)
+        largest, places = hidden.max(dim=2)
+        largest.add_(1.0)
+        hidden.mul_(2.0)
+        return hidden, largest, places, state
+
+
+def test_results_of_one_op_share_no_memory():
+    with warnings.catch_warnings(action="ignore"):  # the list of weights in the LSTM
+        program = export_program(Items().eval(), (torch.randn(2, 5, 8),), {}, dynamic_shapes=None, strict=False)
+    assert without_shared_writes(program)[0] is program
+
+
+class Outputs(nn.Module):
+    """A written value and batch norms of it, one used by an op with two results; x [n, 8]."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+        self.norm.running_mean += 0.5
+
+    def forward(self, x):
+        hidden = x * 2.0
+        hidden[:, 0] = 5.0
+        return self.norm(hidden), hidden, self.norm(hidden + 1.0).max(dim=1)
+
+
+def test_batch_norms_that_are_outputs_have_their_captured_form():
+    module, x = Outputs().eval(), torch.randn(5, 8)
+    program = export_program(module, (x,), {}, dynamic_shapes=None, strict=False)
+    before = [node.meta.get("custom") for node in program.graph.nodes]
+    graph = flat_graph(program)
+    norms = graph.graph.find_nodes(op="call_function", target=torch.ops.aten.batch_norm.default)
+    originals = program.graph.find_nodes(op="call_function", target=torch.ops.aten.batch_norm.default)
+    assert [norm.args[5:8] for norm in norms] == [norm.args[5:8] for norm in originals]
+    normed, hidden, largest = module(x)
+    torch.testing.assert_close(graph(x), (normed, hidden, *largest))
+    torch.testing.assert_close(without_shared_writes(program)[0].module()(x), (normed, hidden, largest))
+    assert [node.meta.get("custom") for node in program.graph.nodes] == before

@@ -9,10 +9,12 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
+import onnx
 import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.onnx.static import with_followers
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
@@ -124,3 +126,13 @@ def test_ops_behind_nearest_upsampling_are_8_bit_and_behind_interpolation_float(
     assert {actual[name] for name in ("conv2d", "conv2d_1", "conv2d_2", "leaky_relu")} == {"int8-static"}
     assert {actual[name] for name in (f"upsample_{mode}2d", "add", "leaky_relu_1", "cat")} == {expected}
     assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 25.0
+
+
+@pytest.mark.parametrize(("mode", "follows"), [("nearest", True), ("linear", False)])
+def test_in_a_file_a_resize_is_8_bit_behind_8_bits_unless_it_interpolates(mode, follows):
+    graph = onnx.parser.parse_graph(
+        "resized (float[1, 4, 8, 8] x, float[4, 4, 1, 1] w, float[4] scales) => (float[1, 4, 16, 16] y) {"
+        ' [conv] h = Conv(x, w) [up] u = Resize<mode: string = "' + mode + '">(h, , scales) [last] y = Conv(u, w) }'
+    )
+    chosen = with_followers(onnx.helper.make_model(graph), {"conv", "up", "last"}, {"conv", "last"}, {"w", "scales"})
+    assert ("up" in chosen) is follows
