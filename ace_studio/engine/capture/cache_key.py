@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
 import platform
@@ -19,10 +18,12 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.examples.leaves import structure
 from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.own_code import own_code
 from ace_studio.engine.user_files import is_user_file
 
 _FORMAT = 1
 """Version of the entries; entries of another version are not found."""
+_CODE_OF_CAPTURE = ("capture", "examples", "ops", "shapes", "torch_private")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{6,}\b")
 _REGISTERED = ("_parameters", "_buffers", "_modules")
 _SIMPLE = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
@@ -36,7 +37,7 @@ def cache_key(loaded: LoadedModel, examples: Sequence[Example], *, fingerprint: 
     It leaves out the numbers in weights and examples: a graph does not hold them, and `content_digest` covers them.
     """
     digest = hashlib.sha256(f"{_FORMAT} {fingerprint} {loaded.source}".encode("utf-8", "surrogateescape"))
-    for text in (own_code(), platform.python_version(), _structure_of(loaded.module)):
+    for text in (own_code(*_CODE_OF_CAPTURE), platform.python_version(), _structure_of(loaded.module)):
         digest.update(text.encode("utf-8", "surrogateescape"))
     for line in (*_code_lines(loaded.module), *_example_lines(examples)):
         digest.update(f"\n{line}".encode("utf-8", "surrogateescape"))
@@ -83,17 +84,6 @@ def file_digest(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return ""
-
-
-@functools.cache
-def own_code() -> str:
-    """Digest of this engine's code, since its version does not change with every edit."""
-    engine = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    folders = ("capture", "examples", "ops", "shapes", "torch_private")
-    for path in sorted([*engine.glob("*.py"), *(file for one in folders for file in engine.glob(f"{one}/**/*.py"))]):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _structure_of(module: nn.Module) -> str:

@@ -95,8 +95,9 @@ class ModuleState:
             for path, child in module.named_modules()
         }
         self._names = {path: frozenset(vars(child)) for path, child in module.named_modules()}
+        memo = dict(self._own)
         self._plain = {
-            (path, name): _copied_state(value, self._own)
+            (path, name): _copied_state(value, memo)
             for path, child in module.named_modules()
             for name, value in vars(child).items()
             if _is_state(name, value)
@@ -120,20 +121,9 @@ class ModuleState:
         for (path, name), keys in self._hooks.items():
             for key in vars(children[path])[name].keys() - keys:
                 del vars(children[path])[name][key]
+        memo = dict(self._own)
         for (path, name), value in self._plain.items():
-            self._put_back(children[path].__dict__, name, value)
-
-    def _put_back(self, attributes: dict[str, Any], name: str, value: Any) -> None:
-        """Restore one attribute, in place where it is the same container: others may hold it too."""
-        now = attributes.get(name)
-        if name in attributes and _same(now, value) and type(now) is type(value):
-            return
-        before = _copied_state(value, self._own)
-        if type(now) is type(value) and isinstance(now, list | set | dict):
-            now.clear()
-            now.extend(before) if isinstance(now, list) else now.update(before)
-        else:
-            attributes[name] = before
+            _put_back(children[path].__dict__, name, value, memo)
 
     def changes(self) -> list[str]:
         """Names of the plain attributes that differ now (``calls``, ``blocks.1.history``)."""
@@ -184,13 +174,29 @@ def _put_buffers_back(child: nn.Module, buffers: dict[str, tuple[Tensor | None, 
         buffer.copy_(value)
 
 
-def _copied_state(value: Any, own: dict[int, Tensor]) -> Any:
+def _put_back(attributes: dict[str, Any], name: str, value: Any, memo: dict[int, Any]) -> None:
+    """Restore one attribute, in place where it is the same container: others may hold it too."""
+    now = attributes.get(name)
+    if name in attributes and _same(now, value) and type(now) is type(value):
+        return
+    before = _copied_state(value, memo)
+    if type(now) is type(value) and isinstance(now, list | set | dict):
+        now.clear()
+        now.extend(before) if isinstance(now, list) else now.update(before)
+    else:
+        attributes[name] = before
+
+
+def _copied_state(value: Any, memo: dict[int, Any]) -> Any:
     """A deep copy of a plain attribute. Tensors with a gradient history, which torch cannot copy, are detached.
 
-    Parameters and buffers (``own``, by id) stay what they are: an LSTM lists its weights.
+    ``memo`` holds what has a copy already, by id, and gets the new copies: one memo for all attributes keeps what they
+    share. Parameters and buffers in it stay what they are: an LSTM lists its weights.
     """
-    leaves = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor) and not leaf.is_leaf]
-    return copy.deepcopy(value, own | {id(leaf): leaf.detach().clone() for leaf in leaves if id(leaf) not in own})
+    for leaf in pytree.tree_leaves(value):
+        if isinstance(leaf, Tensor) and not leaf.is_leaf and id(leaf) not in memo:
+            memo[id(leaf)] = leaf.detach().clone()
+    return copy.deepcopy(value, memo)
 
 
 def _same(one: object, other: object) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from torch import Tensor
 
+from ace_studio.engine.own_code import own_code
 from ace_studio.records.recipes.plan import Precision, Scheme
 from ace_studio.records.safe_file import write_atomically
 
@@ -48,11 +49,12 @@ def scan_key(
     probes: int,
     arithmetic: str = "",
 ) -> str:
-    """A hash of the model, the data and the options.
+    """A hash of the model, the data, the options and the code that scans.
 
     ``arithmetic`` names what else decides the rounding: the observer, the style of the runtime.
     """
     digest = hashlib.sha256(f"{_FORMAT} {fingerprint} {probes} {arithmetic}".encode())
+    digest.update(own_code("ops", "quantize", "sensitivity", "torch_private").encode())
     digest.update(" ".join(precisions).encode() + msgspec.json.encode(scheme))
     for sample in samples:
         for leaf in sample:

@@ -98,6 +98,26 @@ def test_a_list_that_a_hook_holds_too_stays_one_list():
     assert module.seen is seen and seen == []
 
 
+class Shares(nn.Module):
+    """Two attributes that hold one tensor; x [n]."""
+
+    def __init__(self):
+        super().__init__()
+        self.total = torch.zeros(1)
+        self.totals = [self.total]
+
+    def forward(self, x):
+        self.total += x.sum()
+        return self.totals[0] + x
+
+
+def test_a_tensor_that_two_attributes_hold_stays_one_tensor():
+    module = Shares()
+    eager = EagerRun.of(module)
+    assert torch.equal(*(eager.output(Example.of(torch.ones(2))) for _ in range(2)))
+    assert module.total is module.totals[0] and module.total == 0
+
+
 class KeepsWhatItSaw(nn.Module):
     """Buffers that forward puts others in the place of; x [n, 8]."""
 

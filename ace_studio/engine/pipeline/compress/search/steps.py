@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 from torch import nn
 
-from ace_studio.engine.capture.cache_key import content_digest, own_code
+from ace_studio.engine.capture.cache_key import content_digest
 from ace_studio.engine.environment import package_versions, processor_name
+from ace_studio.engine.own_code import own_code
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import scan_folder
