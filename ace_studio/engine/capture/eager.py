@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import re
 import traceback
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,19 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.examples.containers import register_containers
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
+from ace_studio.engine.flow.module_state import ModuleState
 from ace_studio.engine.flow.plain_tensors import ALL_KINDS, check_plain
 from ace_studio.engine.user_files import is_user_file
 from ace_studio.records.errors import AceError, ErrorCode, is_out_of_memory, message_of
 
 FORWARD_SEED = 20240607
-_PLAIN_TYPES = (bool, int, float, str, Tensor, list, dict, set, tuple, deque, type(None))
 _BAD_INPUT = re.compile(
     r"shapes cannot be multiplied|must match the size|expected .* channels|size mismatch|is invalid for input of size|"
     r"mismatch in (shape|size)|sizes of tensors must match|expected input|should be the same|expected (object of )?"
@@ -82,129 +79,6 @@ _TYPOS = (
         "Make it with device=x.device, or register it as a buffer.",
     ),
 )
-
-
-class ModuleState:
-    """Buffers, plain attributes and hooks of a module, to restore its state after a call."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._module = module
-        self._own = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
-        self._buffers = {
-            path: {name: (buffer, _cloned(buffer)) for name, buffer in child._buffers.items()}
-            for path, child in module.named_modules()
-        }
-        self._names = {path: frozenset(vars(child)) for path, child in module.named_modules()}
-        memo = dict(self._own)
-        self._plain = {
-            (path, name): _copied_state(value, memo)
-            for path, child in module.named_modules()
-            for name, value in vars(child).items()
-            if _is_state(name, value)
-        }
-        self._hooks = {
-            (path, name): frozenset(value)
-            for path, child in module.named_modules()
-            for name, value in vars(child).items()
-            if _is_hooks(name, value)
-        }
-
-    def restore(self) -> None:
-        """Restore everything, and remove what was added: tracers leave constants in the module."""
-        children = dict(self._module.named_modules())
-        for path, buffers in self._buffers.items():
-            _put_buffers_back(children[path], buffers)
-        for path, names in self._names.items():
-            for name in vars(children[path]).keys() - names:
-                del children[path].__dict__[name]
-        # A module may add its hooks at the first call and note that they are there: without the note they must go too.
-        for (path, name), keys in self._hooks.items():
-            for key in vars(children[path])[name].keys() - keys:
-                del vars(children[path])[name][key]
-        memo = dict(self._own)
-        for (path, name), value in self._plain.items():
-            _put_back(children[path].__dict__, name, value, memo)
-
-    def changes(self) -> list[str]:
-        """Names of the plain attributes that differ now (``calls``, ``blocks.1.history``)."""
-        children = dict(self._module.named_modules())
-        return [
-            f"{path}.{name}" if path else name
-            for (path, name), value in self._plain.items()
-            if not _same(vars(children[path]).get(name), value)
-        ]
-
-    def buffer_changes(self) -> list[str]:
-        """Names of the buffers that differ now."""
-        children = dict(self._module.named_modules())
-        return [
-            f"{path}.{name}" if path else name
-            for path, buffers in self._buffers.items()
-            for name, (_, value) in buffers.items()
-            if not _same(children[path]._buffers.get(name), value)
-        ]
-
-
-def _is_hooks(name: str, value: object) -> bool:
-    return name.startswith("_") and name.endswith("_hooks") and isinstance(value, dict)
-
-
-def _is_state(name: str, value: object) -> bool:
-    if name.startswith("_") and name.endswith(("_hooks", "_modules", "_parameters", "_buffers", "_with_kwargs")):
-        return False
-    leaves = pytree.tree_leaves(value)
-    simple = all(isinstance(leaf, Tensor | bool | int | float | str | None) for leaf in leaves)
-    return name != "training" and isinstance(value, _PLAIN_TYPES) and simple
-
-
-def _cloned(buffer: Tensor | None) -> Tensor | None:
-    return None if buffer is None or is_lazy(buffer) else buffer.detach().clone()
-
-
-def _put_buffers_back(child: nn.Module, buffers: dict[str, tuple[Tensor | None, Tensor | None]]) -> None:
-    """Restore a module's own buffers (by name: the object and a copy of its values), in place: others may hold them."""
-    if not isinstance(child, torch.jit.ScriptModule):  # the buffers of a scripted module cannot be replaced
-        child._buffers.clear()
-        child._buffers.update({name: buffer for name, (buffer, _) in buffers.items()})
-    for buffer, value in buffers.values():
-        if buffer is None or value is None or _same(buffer, value):
-            continue
-        if buffer.shape != value.shape:
-            buffer.resize_(value.shape)
-        buffer.copy_(value)
-
-
-def _put_back(attributes: dict[str, Any], name: str, value: Any, memo: dict[int, Any]) -> None:
-    """Restore one attribute, in place where it is the same container: others may hold it too."""
-    now = attributes.get(name)
-    if name in attributes and _same(now, value) and type(now) is type(value):
-        return
-    before = _copied_state(value, memo)
-    if type(now) is type(value) and isinstance(now, list | set | dict):
-        now.clear()
-        now.extend(before) if isinstance(now, list) else now.update(before)
-    else:
-        attributes[name] = before
-
-
-def _copied_state(value: Any, memo: dict[int, Any]) -> Any:
-    """A deep copy of a plain attribute. Tensors with a gradient history, which torch cannot copy, are detached.
-
-    ``memo`` holds what has a copy already, by id, and gets the new copies: one memo for all attributes keeps what they
-    share. Parameters and buffers in it stay what they are: an LSTM lists its weights.
-    """
-    for leaf in pytree.tree_leaves(value):
-        if isinstance(leaf, Tensor) and not leaf.is_leaf and id(leaf) not in memo:
-            memo[id(leaf)] = leaf.detach().clone()
-    return copy.deepcopy(value, memo)
-
-
-def _same(one: object, other: object) -> bool:
-    (ones, first), (others, second) = pytree.tree_flatten(one), pytree.tree_flatten(other)
-    return first == second and all(
-        torch.equal(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else type(a) is type(b) and a == b
-        for a, b in zip(ones, others, strict=True)
-    )
 
 
 def set_seed(seed: int = FORWARD_SEED) -> None:

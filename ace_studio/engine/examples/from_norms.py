@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from ace_studio.engine.flow import Example
+from ace_studio.engine.flow.module_state import state_put_back
 
 STEPS = 30
 LEARNING_RATE = 0.1
@@ -52,6 +53,14 @@ def examples_from_norms(
     norms = [one for one in module.modules() if isinstance(one, _BatchNorm) and one.running_var is not None]
     if not norms or not starts:
         return []
+    with state_put_back(module):
+        return _descended(module, norms, starts, advance)
+
+
+def _descended(
+    module: nn.Module, norms: Sequence[_BatchNorm], starts: Sequence[Example], advance: Callable[[float, str], None]
+) -> list[Example]:
+    """The best of the beginnings, improved by gradients; none if that is not needed or does not help."""
     deviations = {}
     for scale, shift in BEGINNINGS:
         advance(0.0, f"making examples from batch norms, {scale:g} (x + {shift:g})")

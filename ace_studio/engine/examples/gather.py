@@ -19,6 +19,7 @@ from ace_studio.engine.examples.reader import prepared, read_examples
 from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows
 from ace_studio.engine.examples.wanted import wanted_inputs
 from ace_studio.engine.flow import DataSources, Example, LoadedModel
+from ace_studio.engine.flow.module_state import state_put_back
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
 
@@ -66,7 +67,7 @@ def _with_another_batch(examples: tuple[Example, ...], module: nn.Module) -> tup
     (size,) = next(iter(batches))
     cut = examples[-1].map_tensors(lambda tensor: tensor[: size // 2])
     try:
-        with torch.no_grad():
+        with torch.no_grad(), state_put_back(module):
             cut.copied().call(module)
     except Exception:  # noqa: BLE001 - the user's forward raises anything for a batch that it cannot take
         return examples

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
+from ace_studio.engine.flow.module_state import state_put_back
 from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of
 from ace_studio.records.tensors import ValueSource
 
@@ -99,7 +100,7 @@ def _required(module: nn.Module) -> list[str]:
 
 def _runs(rows: tuple[ProposedRow, ...], module: nn.Module) -> bool:
     try:
-        with torch.no_grad():
+        with torch.no_grad(), state_put_back(module):
             for example in examples_of(rows, module):
                 example.call(module)
     except Exception:  # noqa: BLE001 - the user's forward raises anything for inputs that it cannot take

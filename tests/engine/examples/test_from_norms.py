@@ -56,11 +56,14 @@ def test_the_same_examples_come_every_time_and_no_two_are_alike(real):
 
 def test_the_model_and_the_rows_stay_as_they_were(real):
     model, rows = trained_on(real), random_rows(4)
+    model.seen = seen = []
+    model.register_forward_hook(lambda _module, args, _result: seen.append(args[0]))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     row = rows[0].args[0].clone()
     assert examples_from_norms(model, rows)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert torch.equal(rows[0].args[0], row)
+    assert seen == []
     assert not any(one._forward_pre_hooks for one in model.modules())
     assert all(one.grad is None and one.requires_grad for one in model.parameters())
 

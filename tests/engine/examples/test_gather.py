@@ -76,6 +76,22 @@ def test_calibration_data_that_serves_for_tracing_is_also_given_in_another_batch
     assert batches(evaluate=lambda predict: 1.0) == [8, 4]
 
 
+def test_trying_another_batch_leaves_the_module_as_it_was() -> None:
+    class Keeps(nn.Linear):
+        def __init__(self) -> None:
+            super().__init__(4, 2)
+            self.register_buffer("last", torch.zeros(4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.last = x[0]
+            return super().forward(x)
+
+    module = Keeps()
+    found = gather(module, calibration=lambda: [torch.ones(8, 4)], evaluate=lambda predict: 1.0)
+    assert [one.args[0].shape[0] for one in found] == [8, 4]
+    assert torch.equal(module.last, torch.zeros(4))
+
+
 def test_a_batch_that_the_model_does_not_take_is_not_tried_on() -> None:
     class Fixed(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

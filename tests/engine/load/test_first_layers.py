@@ -42,3 +42,17 @@ def test_the_shape_is_the_first_that_runs_in_two_batches(module, shapes):
 def test_tokens_are_integers_and_masks_are_ones():
     ids, mask = propose_rows(Tokens())[0]
     assert (ids.dtype, ids.below, mask.dtype, str(mask.values)) == (torch.int64, 50, torch.int64, "ones")
+
+
+class Counts(nn.Linear):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
+
+def test_trying_leaves_the_module_as_it_was():
+    module = Counts(7, 2)
+    assert propose_rows(module)
+    assert module.calls == 0
