@@ -109,6 +109,8 @@ def _misfit(value: Any, wanted: WantedInput) -> str:
     parts = value if isinstance(value, list | tuple) else [value]
     if not parts or not all(isinstance(part, Tensor) for part in parts):
         return f"it is {type(value).__name__}, not an array" if parts else "it is an empty list"
+    if isinstance(value, Tensor) and not value.dim():
+        return "it is a single number"
     for part in parts:
         if part.is_floating_point() != wanted.template.is_floating_point() or part.is_complex():
             return f"its numbers are {dtype_name(part)}"

@@ -8,8 +8,10 @@ import torch
 from torch import nn
 
 from ace_studio.engine.examples.forms import places_of_forward
+from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Captured, Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
 
 _WHERE = "[calibration] inputs"
 
@@ -35,9 +37,14 @@ def inputs_alone(example: Example, form: Example, module: nn.Module) -> Example:
 
 
 def that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter) -> list[Example]:
-    """The examples of sizes that the graph takes; all if it takes none, because torch's targets may take them still."""
+    """The examples of sizes that the graph takes; all if it takes none, because torch's targets may take them still.
+
+    Raises: AceError(BAD_INPUT) if one has other inputs than the graph.
+    """
     if not captured.is_whole:
         return list(examples)
+    for index, example in enumerate(examples):
+        _check_inputs(example, captured, label=f"calibration example {index + 1}")
     examples = _in_batches_of_the_graph(examples, captured)
     problems = [size_problem(example, captured) for example in examples]
     fitting = [example for example, problem in zip(examples, problems, strict=True) if not problem]
@@ -55,6 +62,19 @@ def that_fit(examples: Sequence[Example], captured: Captured, reporter: Reporter
         )
     reporter.warn("calibration-sizes", what, where=_WHERE)
     return fitting or list(examples)
+
+
+def _check_inputs(example: Example, captured: Captured, *, label: str) -> None:
+    given, wanted = len(example.tensors()), len(captured.example.tensors())
+    if given != wanted:
+        names = ", ".join(finding.name for finding in captured.inputs)
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            f"The graph cannot take {label} ({describe(example, forward_parameters(captured.module))})",
+            why=f"it holds {given} tensors, and the graph was captured with {wanted}: {names}",
+            remedy="Give the tracing examples and the calibration examples the same inputs.",
+            where=_WHERE,
+        )
 
 
 def _in_batches_of_the_graph(examples: Sequence[Example], captured: Captured) -> Sequence[Example]:

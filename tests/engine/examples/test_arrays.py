@@ -78,6 +78,7 @@ def test_a_list_of_examples_is_what_a_function_would_give():
     [
         ({"x": torch.zeros(4, 3, 8, 7)}, "[4, 3, 8, 7]; expected is float32 [any, 3, 8, 6]"),
         ({"x": torch.zeros(4, 3)}, "[4, 3]"),
+        ({"x": torch.tensor(1.0)}, "single number"),
         ({"x": torch.zeros(4, 3, 8, 6, dtype=torch.uint8)}, "numbers are uint8"),
         ({"x": torch.zeros(0, 3, 8, 6)}, "empty"),
         ({"x": []}, "empty list"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 from ace_studio.engine.examples.fitting import that_fit, without_labels
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 from tests.engine.flow.test_captured import WHOLE
 
@@ -51,3 +53,11 @@ def test_examples_of_other_sizes_are_left_out_and_all_are_kept_if_none_fits() ->
     assert that_fit([wide], ONE_SAMPLE, reporter) == [wide]
     assert [one.code for one in reporter.warnings] == ["calibration-sizes"] * 2
     assert "dimension 1 of x is 5, and the graph holds 4" in reporter.warnings[0].what
+
+
+def test_an_example_with_more_inputs_than_the_graph_is_refused_by_number() -> None:
+    with pytest.raises(AceError) as caught:
+        that_fit([ONE, Example((torch.ones(1, 4), torch.ones(1)))], ONE_SAMPLE, silent())
+    assert caught.value.problem.code is ErrorCode.BAD_INPUT
+    assert "calibration example 2" in caught.value.problem.what
+    assert caught.value.problem.why == "it holds 2 tensors, and the graph was captured with 1: x"
