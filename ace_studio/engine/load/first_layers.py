@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -21,20 +22,32 @@ _TOKENS = 16
 _MASKS = ("mask",)
 
 
-def propose_rows(module: nn.Module) -> tuple[ProposedRow, ...]:
-    """Two rows of different batches, or one if the model takes no other batch; none if nothing was found that runs.
+class Proposal(NamedTuple):
+    """What was found by trying."""
 
-    The module is run with each proposal, so its code must be trusted.
-    """
+    rows: tuple[ProposedRow, ...] = ()
+    """Two rows of different batches, or one if the model takes no other batch; none if nothing was found that runs."""
+    refused: ProposedRow = ()
+    """The likeliest inputs that forward raised an error for; empty if there are rows, or if nothing was tried."""
+    error: Exception | None = None
+    """What it raised for them."""
+
+
+def propose_rows(module: nn.Module) -> Proposal:
+    """Inputs that the module runs with. It is run with each proposal, so its code must be trusted."""
     names = _required(module)
     first = _first_layer(module)
     if not names or first is None:
-        return ()
+        return Proposal()
+    likeliest = Proposal()
     for shape, below in _shapes(first):
-        rows = tuple(_row(names, (batch, *shape), below) for batch in _BATCHES)
-        if _runs(rows[:1], module):
-            return rows if _runs(rows[1:], module) else rows[:1]
-    return ()
+        one, other = (_row(names, (batch, *shape), below) for batch in _BATCHES)
+        error = _error_with(one, module)
+        if error is None:
+            return Proposal((one,) if _error_with(other, module) else (one, other))
+        if likeliest.error is None:
+            likeliest = Proposal(refused=one, error=error)
+    return likeliest
 
 
 def _row(names: list[str], shape: tuple[int, ...], below: int) -> ProposedRow:
@@ -98,11 +111,12 @@ def _required(module: nn.Module) -> list[str]:
     return [one.name for one in parameters if one.kind in kinds and one.default is inspect.Parameter.empty]
 
 
-def _runs(rows: tuple[ProposedRow, ...], module: nn.Module) -> bool:
+def _error_with(row: ProposedRow, module: nn.Module) -> Exception | None:
+    """What the module raises for these inputs; None if it runs."""
     try:
         with torch.no_grad(), state_put_back(module):
-            for example in examples_of(rows, module):
+            for example in examples_of((row,), module):
                 example.call(module)
-    except Exception:  # noqa: BLE001 - the user's forward raises anything for inputs that it cannot take
-        return False
-    return True
+    except Exception as error:  # noqa: BLE001 - the user's forward raises anything for inputs that it cannot take
+        return error
+    return None

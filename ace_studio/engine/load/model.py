@@ -24,7 +24,7 @@ from ace_studio.engine.load.imports_beside import imports_beside
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.outside import outside_files
-from ace_studio.engine.load.proposals import examples_of
+from ace_studio.engine.load.proposals import ProposedRow, examples_of
 from ace_studio.engine.load.sniff import bad_file, checked_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
 from ace_studio.engine.load.torchvision.ops import make_importable, warn_if_standing_in
@@ -33,7 +33,7 @@ from ace_studio.engine.load.user_code import UserModules
 from ace_studio.engine.load.weights import load_weights
 from ace_studio.engine.load.written_weights import write_out_weights
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
@@ -154,16 +154,26 @@ def _load(
 
 def _proposed_examples(module: nn.Module, reporter: Reporter) -> tuple[Example, ...]:
     """Examples for a model that came without any, with a warning that says what they are; none if none was found."""
-    rows = propose_rows(module)
-    if rows:
-        said = ", ".join(f"{one.name} {'x'.join(map(str, one.shape))}" for one in rows[0])
+    proposal = propose_rows(module)
+    if proposal.error is not None:
         reporter.warn(
             "proposed-inputs",
-            f"No examples were given, so the model runs on random ones that its first layer takes: {said}. Add rows of "
-            "the real sizes to the shape table if they differ",
+            "No examples were given, and random ones do not run. With inputs that the first layer takes, "
+            f"{_said(proposal.refused)}, forward raised {type(proposal.error).__name__}: {message_of(proposal.error)}",
             where="[inputs]",
         )
-    return examples_of(rows, module)
+    elif proposal.rows:
+        reporter.warn(
+            "proposed-inputs",
+            f"No examples were given, so the model runs on random ones that its first layer takes: "
+            f"{_said(proposal.rows[0])}. Add rows of the real sizes to the shape table if they differ",
+            where="[inputs]",
+        )
+    return examples_of(proposal.rows, module)
+
+
+def _said(row: ProposedRow) -> str:
+    return ", ".join(f"{one.name} {'x'.join(map(str, one.shape))}" for one in row)
 
 
 def files_sha256(files: Sequence[Path]) -> str:

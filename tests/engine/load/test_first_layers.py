@@ -36,11 +36,11 @@ class Refuses(nn.Linear):
     ],
 )  # fmt: skip
 def test_the_shape_is_the_first_that_runs_in_two_batches(module, shapes):
-    assert [row[0].shape for row in propose_rows(module.eval())] == shapes
+    assert [row[0].shape for row in propose_rows(module.eval()).rows] == shapes
 
 
 def test_tokens_are_integers_and_masks_are_ones():
-    ids, mask = propose_rows(Tokens())[0]
+    ids, mask = propose_rows(Tokens()).rows[0]
     assert (ids.dtype, ids.below, mask.dtype, str(mask.values)) == (torch.int64, 50, torch.int64, "ones")
 
 
@@ -54,5 +54,12 @@ class Counts(nn.Linear):
 
 def test_trying_leaves_the_module_as_it_was():
     module = Counts(7, 2)
-    assert propose_rows(module)
+    assert propose_rows(module).rows
     assert module.calls == 0
+
+
+def test_if_none_runs_the_error_of_the_likeliest_is_given():
+    module = nn.Sequential(nn.Linear(16, 32), nn.Linear(31, 4))
+    rows, refused, error = propose_rows(module)
+    assert (rows, refused[0].shape) == ((), (1, 16))
+    assert "mat1 and mat2" in str(error)
