@@ -55,6 +55,8 @@ from tests.benchmarks.peers.found import PeerFound
 BUSY_CORES = 0.2
 """So much of a core, on average, may others use while a benchmark runs."""
 LIMIT_S = 6 * 3600.0
+WELL_AHEAD = 1.1
+"""Ratio from which a model counts as well ahead of its fastest peer."""
 _GESTURE = re.compile(r"^(.+): median ([\d.]+) ms.*, n \d+, limit ([\d.]+) ms", flags=re.MULTILINE)
 
 
@@ -88,12 +90,17 @@ def _capture(folder: Path) -> list[Figure]:
 
 
 def _compressed(name: str, what: str, rows: Sequence[tuple[str, bool, str, Ratio | None]]) -> list[Figure]:
-    """How many models are held, and the one that looks worst beside its fastest peer."""
+    """How many models are held, the one that looks worst beside its fastest peer, and how many are well ahead of it."""
     figures = [_count(f"{name}.held", what, [row[:2] for row in rows], "the fastest tool")]
     timed = [(model, peer, ratio) for model, _, peer, ratio in rows if ratio]
     for model, peer, ratio in sorted(timed, key=lambda one: one[2].median)[:1]:
         figures.append(median_of(f"{name}.worst", f"the worst of these, {model}", ratio, peer=peer))
-    return figures
+    ahead = sum(ratio.median >= WELL_AHEAD for _, _, ratio in timed)
+    what = f"of these, at least {WELL_AHEAD} times as fast"
+    return [
+        *figures,
+        Figure(id=f"{name}.ahead", what=what, value=ahead, unit=f"of {len(rows)}", peer="the fastest tool"),
+    ]
 
 
 def _peers(folder: Path) -> list[Figure]:

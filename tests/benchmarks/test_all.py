@@ -77,10 +77,11 @@ def test_lost_models_are_named_and_the_worst_one_has_its_ratio(gather, more, tmp
         for name, ratio in ratios.items()
     ]  # fmt: skip
     (tmp_path / "summary.json").write_bytes(msgspec.json.encode([rows[0], rows[1] | more]))
-    held, worst = gather(tmp_path)
+    held, worst, ahead = gather(tmp_path)
     assert (held.value, held.unit, held.lost) == (1, "of 2", True)
     assert held.what.endswith("; lost: bert")
     assert (worst.value, worst.peer, worst.lost) == (0.8, "nncf", True)
+    assert (ahead.value, ahead.unit) == (1, "of 2")
 
 
 def test_a_goal_is_held_only_if_it_is_met_in_no_more_evaluations_and_as_fast(tmp_path):
