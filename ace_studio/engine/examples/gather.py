@@ -100,7 +100,7 @@ def _given_examples(data: DataSources, places: float) -> tuple[Example, ...]:
     raise AceError.of(
         ErrorCode.NO_DATA,
         "There is nothing to run the model with",
-        why="the recipe names no examples, and the entry returned none",
+        why="the recipe names no examples, and the entry returned none" + (f"; {data.refused}" if data.refused else ""),
         remedy="Add rows to the shape table, or name a function that returns a list of examples as the tracing inputs.",
         where="[inputs]",
     )

@@ -21,6 +21,8 @@ class DataSources:
     """Examples that the entry returned beside the module, or proposed ones."""
     are_made_up: bool = False
     """Whether ``examples`` are random numbers of proposed sizes."""
+    refused: str = ""
+    """What forward raised for the likeliest proposed inputs, with their sizes; empty if some ran or none were tried."""
     tracing: Callable[[], Iterable[object]] | None = None
     tracing_path: Path | None = None
     """File of arrays or folder of images with examples to trace."""

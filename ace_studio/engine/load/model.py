@@ -126,9 +126,10 @@ def _load(
     examples = built.examples
     is_given = recipe.inputs != InputsChoice() or recipe.calibration.inputs or recipe.calibration.caught
     is_proposed = not examples and not is_given and sources.loader.frontend == "torch"
+    refused = ""
     if is_proposed:
         with library.user.guard(f"Running {sources.source.name} with proposed inputs"):
-            examples = _proposed_examples(built.module, reporter)
+            examples, refused = _proposed_examples(built.module, reporter)
     return LoadedModel(
         module=built.module,
         source=sources.source,
@@ -136,6 +137,7 @@ def _load(
         data=DataSources(
             examples=examples,
             are_made_up=is_proposed or built.are_made_up,
+            refused=refused,
             calibration=functions.get("calibration"),
             calibration_path=data_path(recipe.calibration.inputs, folder),
             tracing=functions.get("tracing"),
@@ -152,24 +154,20 @@ def _load(
     )
 
 
-def _proposed_examples(module: nn.Module, reporter: Reporter) -> tuple[Example, ...]:
-    """Examples for a model that came without any, with a warning that says what they are; none if none was found."""
+def _proposed_examples(module: nn.Module, reporter: Reporter) -> tuple[tuple[Example, ...], str]:
+    """Examples for a model that came without any, with a warning that says what they are; if none runs, why."""
     proposal = propose_rows(module)
     if proposal.error is not None:
-        reporter.warn(
-            "proposed-inputs",
-            "No examples were given, and random ones do not run. With inputs that the first layer takes, "
-            f"{_said(proposal.refused)}, forward raised {type(proposal.error).__name__}: {message_of(proposal.error)}",
-            where="[inputs]",
-        )
-    elif proposal.rows:
+        kind = type(proposal.error).__name__
+        return (), f"with random {_said(proposal.refused)} forward raised {kind}: {message_of(proposal.error)}"
+    if proposal.rows:
         reporter.warn(
             "proposed-inputs",
             f"No examples were given, so the model runs on random ones that its first layer takes: "
             f"{_said(proposal.rows[0])}. Add rows of the real sizes to the shape table if they differ",
             where="[inputs]",
         )
-    return examples_of(proposal.rows, module)
+    return examples_of(proposal.rows, module), ""
 
 
 def _said(row: ProposedRow) -> str:

@@ -69,6 +69,12 @@ def test_without_any_examples_the_message_says_where_to_add_them() -> None:
     assert "tracing" in caught.value.problem.remedy
 
 
+def test_without_any_examples_the_message_says_what_proposed_inputs_raised() -> None:
+    with pytest.raises(AceError) as caught:
+        gather(TwoInputs(), refused="with random x 1x16 forward raised ValueError: no")
+    assert caught.value.problem.why.endswith("; with random x 1x16 forward raised ValueError: no")
+
+
 def test_calibration_data_that_serves_for_tracing_is_also_given_in_another_batch_for_the_metric() -> None:
     loader = lambda: [(torch.ones(8, 4), torch.ones(8)), (torch.ones(8, 4), torch.ones(8))]  # noqa: E731
     batches = lambda **more: [one.args[0].shape[0] for one in gather(nn.Linear(4, 2), calibration=loader, **more)]  # noqa: E731
