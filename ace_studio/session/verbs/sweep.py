@@ -135,18 +135,10 @@ class SweepVerbs:
                 ErrorCode.USAGE, "The sweep names the recipe, which is not saved", remedy="Save the recipe first"
             )
 
-    def set_place(
-        self,
-        *,
-        out: str | None = None,
-        scheduler: str | None = None,
-        workers: int | None = None,
-        mlflow: str | None = None,
-    ) -> None:
-        """Set where the results go, where the jobs run, and where they are logged."""
-        given = {"out": out, "scheduler": scheduler, "workers": workers, "mlflow": mlflow}
-        self._change(**{name: value for name, value in given.items() if value is not None})
-        if out is not None:
+    def set_place(self, **values: str | int) -> None:
+        """Set where the results go, where the jobs run, and where they are logged: fields of the state by their name."""
+        self._change(**values)
+        if "out" in values:
             self.read_results()
 
     def save(self, path: str | Path) -> None:

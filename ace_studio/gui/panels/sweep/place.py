@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QWidget
+from functools import partial
+
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QLineEdit, QWidget
 
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import WholeBox
@@ -33,12 +35,12 @@ class PlaceFields(QWidget):
         self.workers = WholeBox(0, 999, specialValueText=tr("as fits"), keyboardTracking=False)
         self.workers.setAccessibleName(tr("Most jobs at once on this machine"))
         self.workers.setToolTip(tr("Most jobs at once on this machine; 0: as many as cores and memory allow"))
-        self.out.editingFinished.connect(self._out_typed)
-        self.scheduler.editingFinished.connect(self._scheduler_typed)
-        self.mlflow.editingFinished.connect(self._mlflow_typed)
-        self.workers.valueChanged.connect(lambda count: session.sweep.set_place(workers=count))
-        for field in (self.out, self.scheduler, self.mlflow):
+        self._texts = {"out": self.out, "scheduler": self.scheduler, "mlflow": self.mlflow}
+        """Key of the place -> its field."""
+        for key, field in self._texts.items():
+            field.editingFinished.connect(partial(self._typed, key, field))
             field.setMinimumWidth(70)
+        self.workers.valueChanged.connect(lambda count: session.sweep.set_place(workers=count))
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
         parts = {
@@ -55,11 +57,10 @@ class PlaceFields(QWidget):
     def update_from(self, document: Document) -> None:
         """Show them; while a sweep runs they are fixed."""
         state, out = document.sweep, self._session.sweep.out
-        shown = {self.out: state.out, self.scheduler: state.scheduler, self.mlflow: state.mlflow}
-        with quiet(*shown, self.workers):
-            for field, text in shown.items():
+        with quiet(*self._texts.values(), self.workers):
+            for key, field in self._texts.items():
                 if not field.hasFocus():
-                    field.setText(text)
+                    field.setText(getattr(state, key))
             self.workers.setValue(state.workers)
         self.out.setPlaceholderText(out)
         self.out.setToolTip(out)
@@ -67,20 +68,10 @@ class PlaceFields(QWidget):
         self.workers.setEnabled(not state.scheduler)
         self.mlflow.setEnabled(self._has_mlflow)
 
-    def _out_typed(self) -> None:
-        text = self.out.text().strip()
-        if text != self._session.document.sweep.out:
-            self._session.sweep.set_place(out=text)
-
-    def _scheduler_typed(self) -> None:
-        text = self.scheduler.text().strip()
-        if text != self._session.document.sweep.scheduler:
-            self._session.sweep.set_place(scheduler=text)
-
-    def _mlflow_typed(self) -> None:
-        text = self.mlflow.text().strip()
-        if text != self._session.document.sweep.mlflow:
-            self._session.sweep.set_place(mlflow=text)
+    def _typed(self, key: str, field: QLineEdit) -> None:
+        text = field.text().strip()
+        if text != getattr(self._session.document.sweep, key):
+            self._session.sweep.set_place(**{key: text})
 
     def _choose_folder(self) -> None:
         path = QFileDialog.getExistingDirectory(self, tr("Folder for the results"), self._session.sweep.out)
