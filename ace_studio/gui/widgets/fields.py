@@ -80,45 +80,33 @@ class NameBox(ComboBox):
         return str(self.itemData(at) or "") if at >= 0 else text.removesuffix("()")
 
 
-class WholeBox(_WheelScrolls, QSpinBox):
-    """A whole number; ``properties`` are those of Qt's field, by name."""
+class _NumberBox(_WheelScrolls):
+    """What the fields for numbers share; ``properties`` are those of Qt's field, by name."""
 
-    def __init__(self, low: int = 0, high: int = 99, **properties: Any) -> None:
+    def __init__(self: Any, low: float = 0, high: float = 99, **properties: Any) -> None:
         super().__init__(**properties)
         self.setRange(low, high)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.lineEdit().setTextMargins(5, 0, 0, 0)  # the stylesheet cannot keep the text off the border
 
-    def setValue(self, value: int) -> None:  # noqa: N802 - Qt's name
+    def setValue(self: Any, value: float) -> None:  # noqa: N802 - Qt's name
         """Show a number, but not over one that is being typed."""
-        if not _is_typed(self):
-            super().setValue(value)
+        if not (self.hasFocus() and self.lineEdit().isModified()):
+            super().setValue(value)  # type: ignore[misc] # Qt's class has it
 
 
-class DecimalBox(_WheelScrolls, QDoubleSpinBox):
+class WholeBox(_NumberBox, QSpinBox):
+    """A whole number."""
+
+
+class DecimalBox(_NumberBox, QDoubleSpinBox):
     """A number with decimals, with the point or the comma of the language; the other one is read as it when typed."""
-
-    def __init__(self, low: float = 0.0, high: float = 99.99, **properties: Any) -> None:
-        super().__init__(**properties)
-        self.setRange(low, high)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        self.lineEdit().setTextMargins(5, 0, 0, 0)
-
-    def setValue(self, value: float) -> None:  # noqa: N802 - Qt's name
-        """Show a number, but not over one that is being typed."""
-        if not _is_typed(self):
-            super().setValue(value)
 
     def validate(self, text: str, place: int) -> tuple[QValidator.State, str, int]:
         """Read comma and point alike."""
         point = self.locale().decimalPoint()
         return super().validate(text.replace("." if point == "," else ",", point), place)
-
-
-def _is_typed(box: QSpinBox | QDoubleSpinBox) -> bool:
-    return box.hasFocus() and box.lineEdit().isModified()
 
 
 class FieldUndo(QObject):
