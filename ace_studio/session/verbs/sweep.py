@@ -136,7 +136,7 @@ class SweepVerbs:
             )
 
     def set_place(self, **values: str | int) -> None:
-        """Set where the results go, where the jobs run, and where they are logged: fields of the state by their name."""
+        """Set where the results go, where the jobs run, and where they are logged: fields of `SweepState`."""
         self._change(**values)
         if "out" in values:
             self.read_results()
