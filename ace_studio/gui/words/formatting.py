@@ -109,6 +109,11 @@ def decibel_text(decibel: float | None) -> str:
     return NOTHING if decibel is None else tr("exact") if decibel > 150 else f"{number(decibel, '.1f')} dB"
 
 
+def ratio_text(ratio: float | None) -> str:
+    """How many times as fast, or as large: ``2.10×``."""
+    return NOTHING if ratio is None else f"{number(ratio, '.2f')}×"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RatioText:
     """A speed-up as text."""
@@ -134,7 +139,7 @@ def float_speedup_text(run: TargetRun) -> RatioText:
 def _ratio_text(ratio: float | None, low: float | None, high: float | None, undecided: str) -> RatioText:
     if ratio is None:
         return RatioText(text=NOTHING, interval="", is_clear=False)
-    interval, times = "", f"{number(ratio, '.2f')}×"
+    interval, times = "", ratio_text(ratio)
     if low is not None and high is not None:
         interval = f"{number(low, '.2f')} – {number(high, '.2f')}"
     if undecided:

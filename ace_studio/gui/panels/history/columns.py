@@ -8,9 +8,9 @@ from datetime import datetime
 import numpy as np
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.table_model import Column
-from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text
+from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text, ratio_text
 from ace_studio.session.kept.history import RunSummary
 
 _MOODS: dict[str, Callable[[Colours], str]] = {
@@ -47,9 +47,9 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
         Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda run: run.latency_ms),
                text=unit.text, is_number=True,
                width=92),
-        Column(title="speed-up", values=of(lambda run: run.speedup), text=_ratio, is_number=True, width=84,
+        Column(title="speed-up", values=of(lambda run: run.speedup), text=ratio_text, is_number=True, width=84,
                tip="Over eager fp32"),
-        Column(title="vs fp32", values=of(lambda run: run.float_speedup), text=_ratio, is_number=True, width=76,
+        Column(title="vs fp32", values=of(lambda run: run.float_speedup), text=ratio_text, is_number=True, width=76,
                tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
         Column(title="metric", values=of(lambda run: run.metric), text=metric_text, is_number=True, width=76),
         Column(title="drop", values=of(lambda run: run.metric_drop), text=percent_text, is_number=True, width=76),
@@ -78,7 +78,3 @@ def when_text(date: object, form: str = "%Y-%m-%d %H:%M") -> str:
 
 def _to_the_second(date: object) -> str:
     return when_text(date, "%Y-%m-%d %H:%M:%S")
-
-
-def _ratio(speedup: float | None) -> str:
-    return NOTHING if speedup is None else f"{number(speedup, '.2f')}×"

@@ -23,6 +23,7 @@ from ace_studio.gui.words.formatting import (
     metric_text,
     percent_text,
     plural,
+    ratio_text,
     speedup_text,
     unclear_words,
 )
@@ -199,8 +200,7 @@ def _device_columns(runs: Sequence[TargetRun], name: str, colours: Colours) -> l
                values=[figure and figure.latency_ms.p50 * unit.factor for figure in figures], tips=how,
                colour=lambda at: colours.warn if (one := figures[at]) and one.note else "",
                tip=tr("Median on this device of your list. Comparable with nothing but this column")),
-        Column(title=tr("{device}: speed-up", device=name), values=ratios, is_number=True,
-               text=lambda ratio: NOTHING if ratio is None else f"{number(ratio, '.2f')}×",
+        Column(title=tr("{device}: speed-up", device=name), values=ratios, is_number=True, text=ratio_text,
                tip=tr("Over the fp32 run of the same target, else any fp32 run, on this device in the same rounds")),
     ]  # fmt: skip
 
@@ -259,15 +259,12 @@ def figure_columns(rows: Sequence[ComparedRow], colours: Colours) -> list[Column
     unit = Unit.of(time for each in rows for time in (each.latency.first, each.latency.second))
     columns = [Column(title="run", values=[each.name for each in rows])]
 
-    def times(ratio: float | None) -> str:
-        return NOTHING if ratio is None else f"{number(ratio, '.2f')}×"
-
     for title, read, text, change, better, tip in (
         (tr("latency, {unit}", unit=unit.name), lambda each: each.latency, unit.text, _ratio, -1,
          tr("Median. B over A, with the bootstrap interval of the ratio, widened by what the original changed")),
-        (tr("speed-up"), lambda each: each.speedup, times, _ratio, 1,
+        (tr("speed-up"), lambda each: each.speedup, ratio_text, _ratio, 1,
          tr("B over A. Each is over the original in its own run, so that a slower machine matters less")),
-        (tr("vs fp32"), lambda each: each.float_speedup, times, _ratio, 1,
+        (tr("vs fp32"), lambda each: each.float_speedup, ratio_text, _ratio, 1,
          tr("B over A. Each is over fp32 in the same runtime in its own run")),
         (tr("metric"), lambda each: each.metric, metric_text, lambda found: _delta(found, ".4f"), 0,
          tr("B minus A. The interval takes both intervals together")),
@@ -310,7 +307,7 @@ def _mood(found: Sequence[Difference], colours: Colours, *, better: int) -> Call
 def _ratio(found: Difference) -> str:
     if found.change is None:
         return NOTHING
-    words = f"{number(found.change, '.2f')}×"
+    words = ratio_text(found.change)
     interval = (
         f"  {number(found.low, '.2f')} – {number(found.high, '.2f')}"
         if found.low is not None and found.high is not None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, told, tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.widgets.table_model import Column
-from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, decibel_text, metric_text, percent_text
+from ace_studio.gui.words.formatting import Unit, bytes_text, decibel_text, metric_text, percent_text, ratio_text
 from ace_studio.records.sweeps import RowStatus, SweepRow
 
 _GOAL = {None: "", True: tr("met"), False: tr("not met")}
@@ -41,9 +41,9 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
         Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda row: row.latency_ms),
                text=unit.text, is_number=True,
                width=92),
-        Column(title="speed-up", values=of(lambda row: row.speedup), text=_ratio, is_number=True, width=84,
+        Column(title="speed-up", values=of(lambda row: row.speedup), text=ratio_text, is_number=True, width=84,
                tip="Over eager fp32"),
-        Column(title="vs fp32", values=of(lambda row: row.float_speedup), text=_ratio, is_number=True, width=76,
+        Column(title="vs fp32", values=of(lambda row: row.float_speedup), text=ratio_text, is_number=True, width=76,
                tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
         Column(title="metric", values=of(lambda row: row.metric), text=metric_text, is_number=True, width=76),
         Column(title="drop", values=of(lambda row: row.metric_drop), text=percent_text, is_number=True, width=76),
@@ -58,7 +58,3 @@ def _outcome(row: SweepRow) -> str:
     if row.status is RowStatus.DONE:
         return f"{row.target} {row.precision}"
     return f"{row.status}: {told(row.error.what)}" if row.error else str(row.status)
-
-
-def _ratio(speedup: float | None) -> str:
-    return NOTHING if speedup is None else f"{number(speedup, '.2f')}×"
