@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -152,34 +151,26 @@ class SettingsDialog(QDialog):
                 _show(editor, value)
 
     def _editor(self, setting: Setting) -> QWidget:
-        editor = self._choice(setting) if setting.choices else _EDITORS[setting.kind](self, setting)
+        """A field that shows the value and sets what is chosen."""
+        take = partial(self._set, setting)
+        editor: ComboBox | QCheckBox | WholeBox | DecimalBox | QLineEdit
+        if setting.choices:
+            editor = combo = ComboBox(options=[(tr(_words(choice)), choice) for choice in setting.choices])
+            combo.currentIndexChanged.connect(lambda _: take(combo.currentData()))
+        elif setting.kind is bool:
+            editor = QCheckBox(tr("On"))
+            editor.toggled.connect(take)
+        elif setting.kind is int:
+            editor = WholeBox(int(setting.low or 0), int(setting.high or 1_000_000), minimumWidth=110)
+            editor.valueChanged.connect(take)
+        elif setting.kind is float:
+            editor = DecimalBox(setting.low or 0.0, setting.high or 1e6, singleStep=0.5, minimumWidth=110)
+            editor.valueChanged.connect(take)
+        else:
+            editor = line = QLineEdit()
+            line.editingFinished.connect(lambda: take(line.text().strip()))
         _show(editor, self._session.settings.get(setting.key))
         return editor
-
-    def _choice(self, setting: Setting) -> QWidget:
-        combo = ComboBox(options=[(tr(_words(choice)), choice) for choice in setting.choices])
-        combo.currentIndexChanged.connect(lambda _: self._set(setting, combo.currentData()))
-        return combo
-
-    def _flag(self, setting: Setting) -> QWidget:
-        box = QCheckBox(tr("On"))
-        box.toggled.connect(lambda on: self._set(setting, on))
-        return box
-
-    def _whole(self, setting: Setting) -> QWidget:
-        spin = WholeBox(int(setting.low or 0), int(setting.high or 1_000_000), minimumWidth=110)
-        spin.valueChanged.connect(lambda number: self._set(setting, number))
-        return spin
-
-    def _number(self, setting: Setting) -> QWidget:
-        spin = DecimalBox(setting.low or 0.0, setting.high or 1e6, singleStep=0.5, minimumWidth=110)
-        spin.valueChanged.connect(lambda number: self._set(setting, number))
-        return spin
-
-    def _text(self, setting: Setting) -> QWidget:
-        line = QLineEdit()
-        line.editingFinished.connect(lambda: self._set(setting, line.text().strip()))
-        return line
 
     def _set(self, setting: Setting, value: Value) -> None:
         if self._session.settings.get(setting.key) != value:
@@ -219,14 +210,6 @@ def _show(editor: QWidget, value: Value) -> None:
                 editor.setValue(float(value))
             case QLineEdit():
                 editor.setText(str(value))
-
-
-_EDITORS: dict[type, Callable[[SettingsDialog, Setting], QWidget]] = {
-    bool: SettingsDialog._flag,
-    int: SettingsDialog._whole,
-    float: SettingsDialog._number,
-    str: SettingsDialog._text,
-}
 
 
 class PackList(QWidget):
