@@ -105,6 +105,8 @@ class OpTime(PlotView):
         self._runs: list[TimedRow] = []
         self._made_of: tuple[object, ...] = ()
         """The grouping and the ops that `parts` were made of."""
+        self._scale: list[float] = []
+        """Of each bar: units of the plot per millisecond."""
         parts = [(words, each) for each, (words, _) in GROUPINGS.items()]
         self.grouping = ComboBox(tr("Parts by"), parts, chosen=self.draw_again)
         units = ((tr("milliseconds"), "ms"), (tr("share of the run"), "share"))
@@ -135,31 +137,30 @@ class OpTime(PlotView):
         is_share = self.unit.currentData() == "share"
         unit = tr("share of the time of all ops, %") if is_share else "ms"
         plot = self.chart.start(tr("Time by {words}, {unit}", words=words, unit=unit), self.colours)
-        scale = self._scales(is_share)
+        sums = [self._y_end(at) for at in range(len(self._runs))]
+        self._scale = [100 / whole if is_share and whole else 1.0 for whole in sums]
+        longest = max((whole * scale for whole, scale in zip(sums, self._scale, strict=True)), default=1.0)
         for group in dict.fromkeys(part.group for part in self.parts):
-            self._draw_group(plot, [part for part in self.parts if part.group == group], scale, document)
-        self._finish(plot, scale)
+            self._draw_group(plot, group, longest, document)
+        self.chart.name_rows([one.name for one in self._runs])
+        plot.setXRange(0, longest * 1.02, padding=0)
+        self.chart.describe("; ".join(self._tip(part).replace("\n", ", ") for part in self.parts))
         self.note.setText(self._words(document))
 
-    def _scales(self, is_share: bool) -> list[float]:
-        sums = [self._y_end(at) for at in range(len(self._runs))]
-        return [100 / whole if is_share and whole else 1.0 for whole in sums]
-
-    def _draw_group(self, plot: pg.PlotItem, parts: list[BarPart], scale: list[float], document: Document) -> None:
+    def _draw_group(self, plot: pg.PlotItem, group: str, longest: float, document: Document) -> None:
         groups = list(dict.fromkeys(part.group for part in self.parts if part.group != ALL_OTHERS))
-        group = parts[0].group
         series = self.colours.series
         colour = self.colours.faded if group == ALL_OTHERS else series[groups.index(group) % len(series)]
         if group in self.colours.precision:
             colour = self.colours.precision[group]
         selected = set(document.selection.op_ids)
-        for part in parts:
+        for part in (one for one in self.parts if one.group == group):
             is_selected = bool(selected) and selected <= set(part.op_ids)
             bar = pg.BarGraphItem(
-                x0=[part.start_ms * scale[part.row]],
+                x0=[part.start_ms * self._scale[part.row]],
                 y=[self._y(part.row)],
                 height=_BAR,
-                width=[part.width_ms * scale[part.row]],
+                width=[part.width_ms * self._scale[part.row]],
                 brush=pg.mkBrush(colour),
                 pen=pg.mkPen(
                     self.colours.accent if is_selected else self.colours.surface, width=2 if is_selected else 1
@@ -167,29 +168,21 @@ class OpTime(PlotView):
             )
             bar.setToolTip(self._tip(part))
             plot.addItem(bar)
-            self._write(part, scale[part.row], text_on(colour))
+            self._write(part, longest, text_on(colour))
 
-    def _write(self, part: BarPart, scale: float, colour: str) -> None:
+    def _write(self, part: BarPart, longest: float, colour: str) -> None:
         """Write the name into a part that is wide enough."""
-        whole = max((self._y_end(at) * one for at, one in enumerate(self._all_scales())), default=1.0)
-        room = (part.width_ms * scale) / (whole or 1.0) * max(80.0, self.chart.plot.getViewBox().width())
+        scale = self._scale[part.row]
+        room = (part.width_ms * scale) / (longest or 1.0) * max(80.0, self.chart.plot.getViewBox().width())
         if room > self.fontMetrics().horizontalAdvance(part.group) + 10:
             middle = (part.start_ms + part.width_ms / 2) * scale
             self.chart.write(part.group, middle, self._y(part.row), colour=colour, anchor=(0.5, 0.5))
-
-    def _all_scales(self) -> list[float]:
-        return self._scales(self.unit.currentData() == "share")
 
     def _y_end(self, at: int) -> float:
         return max((part.start_ms + part.width_ms for part in self.parts if part.row == at), default=0.0)
 
     def _y(self, at: int) -> float:
         return len(self._runs) - 1 - at
-
-    def _finish(self, plot: pg.PlotItem, scale: list[float]) -> None:
-        self.chart.name_rows([one.name for one in self._runs])
-        plot.setXRange(0, max((self._y_end(at) * one for at, one in enumerate(scale)), default=1.0) * 1.02, padding=0)
-        self.chart.describe("; ".join(self._tip(part).replace("\n", ", ") for part in self.parts))
 
     def _tip(self, part: BarPart) -> str:
         one = self._runs[part.row]
@@ -227,10 +220,9 @@ class OpTime(PlotView):
 
     def part_at(self, x: float, y: float) -> BarPart | None:
         """The part under a place of the plot."""
-        scale = self._all_scales()
         for part in self.parts:
-            start = part.start_ms * scale[part.row]
-            is_inside = start <= x <= start + part.width_ms * scale[part.row]
+            start = part.start_ms * self._scale[part.row]
+            is_inside = start <= x <= start + part.width_ms * self._scale[part.row]
             if is_inside and abs(y - self._y(part.row)) <= _BAR / 2:
                 return part
         return None
