@@ -237,20 +237,11 @@ def row_of(job: SweepJob, result: Result) -> SweepRow:
         warnings=tuple(dict.fromkeys(one.code for one in warnings)),
         error=result.error,
     )
-    same: tuple[str, ...] = (
-        "target",
-        "precision",
-        "speedup",
-        "speedup_low",
-        "speedup_high",
-        "float_speedup",
-        "float_speedup_low",
-        "float_speedup_high",
-        "metric",
-        "metric_drop",
-        "sqnr_db",
-    )
-    same += ("size_bytes", "peak_memory_bytes", "artifact", "verified")
+    same = (
+        "target", "precision", "speedup", "speedup_low", "speedup_high", "float_speedup", "float_speedup_low",
+        "float_speedup_high", "metric", "metric_drop", "sqnr_db", "size_bytes", "peak_memory_bytes", "artifact",
+        "verified",
+    )  # fmt: skip
     return msgspec.structs.replace(row, **{name: getattr(chosen.decided, name) for name in same}) if chosen else row
 
 
