@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QIcon, QPainter, QPen, QPixmap, QPolygonF
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.style.sizes import GAP, HAIR, LETTER_PX, MARGIN, STRONG, TIGHT
+from ace_studio.gui.widgets.layouts import row
 
 SWATCH = 16
 
@@ -32,25 +33,13 @@ class LegendNote:
 def legend_notes(partial: Partial, colours: Colours) -> tuple[LegendNote, ...]:
     """Legend entries of a partial capture; none for a whole graph."""
     breaks, subgraphs, eager = len(partial.seams), len(partial.subgraph_of_block), len(partial.eager_blocks)
+    captured = subgraphs - eager
     notes = (
-        (
-            breaks,
-            LegendNote(
-                shape="diamond", colour=colours.seam, text=tr("break: Python runs here  {breaks}", breaks=breaks)
-            ),
-        ),
-        (
-            subgraphs - eager,
-            LegendNote(
-                shape="frame", colour=colours.subgraph, text=tr("captured subgraph  {number}", number=subgraphs - eager)
-            ),
-        ),
-        (
-            eager,
-            LegendNote(shape="hatch", colour=colours.eager, text=tr("subgraph that stays eager  {eager}", eager=eager)),
-        ),
+        (breaks, "diamond", colours.seam, tr("break: Python runs here  {breaks}", breaks=breaks)),
+        (captured, "frame", colours.subgraph, tr("captured subgraph  {number}", number=captured)),
+        (eager, "hatch", colours.eager, tr("subgraph that stays eager  {eager}", eager=eager)),
     )
-    return tuple(note for count, note in notes if count)
+    return tuple(LegendNote(shape=shape, colour=colour, text=text) for count, shape, colour, text in notes if count)
 
 
 class Legend(QWidget):
@@ -63,34 +52,26 @@ class Legend(QWidget):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, accessibleName=tr("Legend"))
         self._colours: Colours | None = None
-        self._title = QToolButton(self)
-        self._title.setCheckable(True)
-        self._title.setChecked(True)
-        self._title.setToolTip(tr("Show or hide the entries"))
-        self._title.toggled.connect(lambda _: self._fold())
+        self.title = QToolButton(self)
+        """The switch that folds the legend."""
+        self.title.setCheckable(True)
+        self.title.setChecked(True)
+        self.title.setToolTip(tr("Show or hide the entries"))
+        self.title.toggled.connect(lambda _: self._fold())
         self._name = ""
         self._box = QVBoxLayout(self)
         self._box.setContentsMargins(MARGIN, GAP, MARGIN, GAP)
         self._box.setSpacing(HAIR)
-        self._box.addWidget(self._title)
-        self._entries: dict[int, QToolButton] = {}
+        self._box.addWidget(self.title)
+        self.entries: dict[int, QToolButton] = {}
+        """The switches by category index."""
         self._notes: list[QWidget] = []
         self.hide()
 
     @property
-    def title(self) -> QToolButton:
-        """The switch that folds the legend."""
-        return self._title
-
-    @property
-    def entries(self) -> dict[int, QToolButton]:
-        """The switches by category index."""
-        return dict(self._entries)
-
-    @property
     def has_content(self) -> bool:
         """Whether there is anything to explain."""
-        return bool(self._entries or self._notes)
+        return bool(self.entries or self._notes)
 
     def show_colouring(
         self, colouring: Colouring, category: np.ndarray, *, colours: Colours, notes: Sequence[LegendNote] = ()
@@ -103,20 +84,20 @@ class Legend(QWidget):
             colours: Of the theme.
             notes: Entries beside the categories.
         """
-        for old in (*self._entries.values(), *self._notes):
+        for old in (*self.entries.values(), *self._notes):
             self._box.removeWidget(old)
             old.hide()
             old.deleteLater()
-        self._entries.clear()
+        self.entries.clear()
         self._colours = colours
         self._name = colouring.label[:1].upper() + colouring.label[1:]
-        self._title.setStyleSheet(
+        self.title.setStyleSheet(
             f"QToolButton {{ color: {colours.text}; font-weight: {STRONG}; padding: 0 2px 3px 2px; border: none }}"
             f"QToolButton:hover, QToolButton:focus {{ color: {colours.accent} }}"
         )
         counts = np.bincount(category[category >= 0], minlength=len(colouring.categories))
         for at in np.flatnonzero(counts):
-            self._entries[int(at)] = button = self._entry(colouring, int(at), count=int(counts[at]))
+            self.entries[int(at)] = button = self._entry(colouring, int(at), count=int(counts[at]))
             self._box.addWidget(button)
         self._notes = [self._note(note) for note in notes]
         for line in self._notes:
@@ -130,17 +111,13 @@ class Legend(QWidget):
         picture.setPixmap(_note_icon(note, self.devicePixelRatioF()))
         if self._colours is not None:
             words.setStyleSheet(f"color: {self._colours.text}; background: transparent")
-        layout = QHBoxLayout(line)
-        layout.setContentsMargins(TIGHT, HAIR, TIGHT, HAIR)
-        layout.setSpacing(TIGHT)
-        layout.addWidget(picture)
-        layout.addWidget(words, 1)
+        line.setLayout(row(picture, words, margin=(TIGHT, HAIR, TIGHT, HAIR), gap=TIGHT, stretch=1))
         return line
 
     def _fold(self) -> None:
-        is_open = self._title.isChecked()
-        self._title.setText(f"{self._name}  {'▾' if is_open else '▸'}")
-        for entry in (*self._entries.values(), *self._notes):
+        is_open = self.title.isChecked()
+        self.title.setText(f"{self._name}  {'▾' if is_open else '▸'}")
+        for entry in (*self.entries.values(), *self._notes):
             entry.setVisible(is_open)
         self._box.activate()
         self.resize(self.sizeHint())
@@ -189,7 +166,7 @@ class Legend(QWidget):
         font = button.font()
         font.setStrikeOut(not shown)
         button.setFont(font)
-        self.filter_changed.emit(frozenset(at for at, button in self._entries.items() if not button.isChecked()))
+        self.filter_changed.emit(frozenset(at for at, button in self.entries.items() if not button.isChecked()))
 
     def paintEvent(self, event: object) -> None:  # noqa: N802 - Qt's name
         """The plate behind the entries."""
