@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
 from ace_studio.gui.graph_view.paths import reach
 from ace_studio.gui.graph_view.surface import GraphSurface
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.widgets.small import short_lived_menu
 
 
 def fill_menu(surface: GraphSurface, node: int) -> QMenu:
     """The menu for a node, or for the empty space if it is -1. It deletes itself when closed."""
-    menu = QMenu(surface)
-    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    menu = short_lived_menu(surface)
     for title, is_offered, action in ENTRIES:
         if is_offered(surface, node):
             menu.addAction(title).triggered.connect(lambda _=False, act=action: act(surface, node))
@@ -35,8 +35,7 @@ def ops_of_menu(surface: GraphSurface, node: int) -> tuple[str, ...]:
 
 
 def _is_closed(surface: GraphSurface, node: int) -> bool:
-    picture = surface.picture
-    return picture is not None and picture.arrangement.is_block(node) and not picture.arrangement.is_open(node)
+    return _is_block(surface, node) and not _is_open(surface, node)
 
 
 def _is_open(surface: GraphSurface, node: int) -> bool:
@@ -94,35 +93,27 @@ def _copy(surface: GraphSurface, node: int) -> None:
 
 
 Offered = Callable[[GraphSurface, int], bool]
-Action = Callable[[GraphSurface, int], None]
+Action = Callable[[GraphSurface, int], object]
 ENTRIES: tuple[tuple[str, Offered, Action], ...] = (
     ("Open", _is_closed, lambda surface, node: surface.toggle(node)),
     ("Close", _is_open, lambda surface, node: surface.toggle(node)),
     (tr("Close all that are identical"), _is_open, _close_alike),
-    (tr("Open everything inside"), _is_block, lambda surface, node: _open_inside(surface, node, to=True)),
-    (tr("Close everything inside"), _is_open, lambda surface, node: _open_inside(surface, node, to=False)),
+    (tr("Open everything inside"), _is_block, partial(_open_inside, to=True)),
+    (tr("Close everything inside"), _is_open, partial(_open_inside, to=False)),
     (tr("Select the ops inside"), _is_block, lambda surface, node: surface.select([node])),
     (tr("Show in source"), _is_op, lambda surface, node: surface.toggle(node)),
     (tr("Zoom to this"), _is_node, lambda surface, node: surface.frame([node])),
     (tr("Copy op id"), _is_op, _copy),
     (tr("Copy module path"), _is_block, _copy),
-    (tr("Show the path between the two selected ops"), _has_two, lambda surface, _: _path(surface)),
     (
-        tr("Select everything this depends on"),
-        _is_node,
-        lambda surface, node: _select_reach(surface, node, downstream=False),
+        tr("Show the path between the two selected ops"),
+        _has_two,
+        lambda surface, _: surface.show_path(*surface.selected_ops),
     ),
-    (
-        tr("Select everything that depends on this"),
-        _is_node,
-        lambda surface, node: _select_reach(surface, node, downstream=True),
-    ),
+    (tr("Select everything this depends on"), _is_node, partial(_select_reach, downstream=False)),
+    (tr("Select everything that depends on this"), _is_node, partial(_select_reach, downstream=True)),
     (tr("Open all blocks"), _always, lambda surface, _: surface.open_everything()),
     (tr("Close all blocks"), _always, lambda surface, _: surface.close_everything()),
     (tr("Show everything"), _always, lambda surface, _: surface.fit()),
 )
 """Title, when it is offered, what it does."""
-
-
-def _path(surface: GraphSurface) -> None:
-    surface.show_path(*surface.selected_ops)
