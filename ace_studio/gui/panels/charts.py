@@ -57,18 +57,12 @@ class ChartsPanel(Panel):
         self.setLayout(column(self._place))
         self.setFocusProxy(self.list)
         kept = session.settings.recall("chart")
-        ids = [chart.id for chart in CHARTS]
-        self.list.setCurrentRow(ids.index(kept) if kept in ids else 0)
+        self.list.setCurrentRow(next((at for at, chart in enumerate(CHARTS) if chart.id == kept), 0))
         self.list.currentItemChanged.connect(lambda *_: self._choose())
 
     def make_parts(self) -> Iterator[None]:
         """Make the chart that is chosen."""
-        view, parts = self._make(self.chart_id)
-        yield
-        for _ in parts:
-            yield
-        self.views[self.chart_id] = view
-        self._pages.addWidget(view)
+        return self._make(self.chart_id)
 
     @property
     def chart_id(self) -> str:
@@ -145,19 +139,18 @@ class ChartsPanel(Panel):
                 save_chart(self._view(), Path(path))
 
     def _view(self) -> ChartView:
-        chart_id = self.chart_id
-        if chart_id not in self.views:
-            view, parts = self._make(chart_id)
-            for _ in parts:
+        if self.chart_id not in self.views:
+            for _ in self._make(self.chart_id):
                 pass
-            self.views[chart_id] = view
-            self._pages.addWidget(view)
-        return self.views[chart_id]
+        return self.views[self.chart_id]
 
-    def _make(self, chart_id: str) -> tuple[ChartView, Iterator[None]]:
-        """A chart, and what makes its parts."""
+    def _make(self, chart_id: str) -> Iterator[None]:
+        """Make a chart, a part until each ``yield``."""
         view = next(one for one in CHARTS if one.id == chart_id).build(self.session, self.colours)
-        return view, view.make_parts()
+        yield
+        yield from view.make_parts()
+        self.views[chart_id] = view
+        self._pages.addWidget(view)
 
     def _choose(self) -> None:
         self.session.settings.remember("chart", self.chart_id)
