@@ -98,8 +98,10 @@ class CodeView(QPlainTextEdit):
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         self.path = ""
         self._theme = theme
-        self._marks: Mapping[int, int] = {}
-        self._badges: Mapping[int, Badge] = {}
+        self.marks: Mapping[int, int] = {}
+        """Line -> number beside it."""
+        self.badges: Mapping[int, Badge] = {}
+        """Line -> mark in the gutter."""
         self._gutter = _Gutter(self)
         self._python = _PythonColours(self.document(), theme.colours)
         self.setTextInteractionFlags(
@@ -111,32 +113,22 @@ class CodeView(QPlainTextEdit):
         self.blockCountChanged.connect(lambda _: self._make_room())
         theme.changed.connect(self._restyle)
 
-    @property
-    def marks(self) -> Mapping[int, int]:
-        """Line -> number beside it."""
-        return self._marks
-
     def show_code(self, text: str, *, path: str = "") -> None:
         """Show another text."""
         self.path = path
-        self._marks, self._badges = {}, {}
+        self.marks, self.badges = {}, {}
         self._python.spans = coloured_spans(text)
         self.setPlainText(visible(text))
         self._make_room()
 
     def set_marks(self, marks: Mapping[int, int]) -> None:
         """Mark lines, each with a number."""
-        self._marks = marks
+        self.marks = marks
         self._gutter.update()
-
-    @property
-    def badges(self) -> Mapping[int, Badge]:
-        """Line -> mark in the gutter."""
-        return self._badges
 
     def set_badges(self, badges: Mapping[int, Badge]) -> None:
         """Set the badges of lines; their tooltips explain them."""
-        self._badges = badges
+        self.badges = badges
         self._make_room()
         self._gutter.update()
 
@@ -157,7 +149,7 @@ class CodeView(QPlainTextEdit):
     def gutter_width(self) -> int:
         """Width of the strip for numbers and marks, px."""
         digits = len(str(max(1, self.blockCount())))
-        badges = self._badge_size() + 6 if self._badges else 0
+        badges = self._badge_size() + 6 if self.badges else 0
         return self.fontMetrics().horizontalAdvance("9") * (digits + 4) + 14 + badges
 
     def _badge_size(self) -> int:
@@ -175,14 +167,14 @@ class CodeView(QPlainTextEdit):
         while block.isValid() and top <= area.bottom():
             line = block.blockNumber() + 1
             bottom = top + self.blockBoundingRect(block).height()
-            count = self._marks.get(line, 0)
+            count = self.marks.get(line, 0)
             if count:
                 painter.fillRect(QRect(width - 4, round(top), 4, round(bottom - top)), QtGui.QColor(colours.accent))
                 painter.setPen(QtGui.QColor(colours.accent))
                 painter.drawText(QRect(4, round(top), 40, height), Qt.AlignmentFlag.AlignLeft, str(count))
-            badge = self._badges.get(line)
+            badge = self.badges.get(line)
             painter.setPen(QtGui.QColor(colours.text if count or badge else colours.text_dim))
-            right = width - 10 - (self._badge_size() + 6 if self._badges else 0)
+            right = width - 10 - (self._badge_size() + 6 if self.badges else 0)
             painter.drawText(QRect(0, round(top), right, height), Qt.AlignmentFlag.AlignRight, str(line))
             if badge is not None:
                 self._paint_badge(painter, badge, QPointF(right + 6, (top + bottom) / 2))
@@ -229,7 +221,7 @@ class CodeView(QPlainTextEdit):
 
     def show_tip(self, event: QtGui.QHelpEvent) -> None:
         """Show the tooltip of the line under the pointer, if it has a badge."""
-        badge = self._badges.get(self.line_at(event.pos().y()))
+        badge = self.badges.get(self.line_at(event.pos().y()))
         if badge is None:
             QToolTip.hideText()
         else:
