@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
-from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, plain_path
 from ace_studio.records.recipes.plan_index import PlanIndex
 
 
@@ -28,8 +28,7 @@ def tick(index: PlanIndex, plan: Plan, path: str) -> Tick:
 
 def module_match(path: str) -> str:
     """The ``match`` of a rule for a module and everything in it; of every op for the empty path."""
-    plain = ".".join(part.partition("@")[0] for part in path.split("."))
-    return f"module:{glob.escape(plain)}" if path else "module:*"
+    return f"module:{glob.escape(plain_path(path))}" if path else "module:*"
 
 
 def op_match(op: str) -> str:

@@ -29,13 +29,9 @@ class PlanIndex:
         self.other_rows = tuple(row for row, kind in enumerate(table.kind) if kind is not OpKind.OP)
         """Inputs, outputs and breaks."""
         self.op_ids = table.op_id
-        self._row_of_id = dict(zip(map(self.op_ids.__getitem__, self.rows), self.rows, strict=True))
-        self._found: dict[str, tuple[int, ...]] = {}
-
-    @property
-    def row_of_id(self) -> Mapping[str, int]:
+        self.row_of_id = dict(zip(map(self.op_ids.__getitem__, self.rows), self.rows, strict=True))
         """Op id -> row, of the ops alone."""
-        return self._row_of_id
+        self._found: dict[str, tuple[int, ...]] = {}
 
     @cached_property
     def by_path(self) -> Mapping[str, list[int]]:
@@ -84,16 +80,12 @@ class PlanIndex:
             by_module[plain_path(path)].extend(rows)
         return {"module": by_module, "type": by_type, "op": by_op}
 
-    def row_of(self, op_id: str) -> int | None:
-        """The row of an op; None for inputs, outputs and unknown ids."""
-        return self._row_of_id.get(op_id)
-
     @kept_by_identity
     def rows_of_ops(self, op_ids: tuple[str, ...]) -> list[int]:
         """Rows of ops; inputs, outputs and unknown ids are left out."""
         if op_ids is self.op_ids:
             return list(self.rows)
-        return [row for row in map(self._row_of_id.get, op_ids) if row is not None]
+        return [row for row in map(self.row_of_id.get, op_ids) if row is not None]
 
     def rows_of(self, match: str) -> tuple[int, ...]:
         """Rows that a rule with this text selects, ascending."""
@@ -113,7 +105,7 @@ class PlanIndex:
             if not _SIGNS.search(pattern):
                 return ()
             fits = subject_fits(match)
-            return tuple(row for op_id, row in self._row_of_id.items() if fits(op_id))
+            return tuple(row for op_id, row in self.row_of_id.items() if fits(op_id))
         fits = subject_fits(match)
         return tuple(sorted(row for name, rows in self.groups.get(kind, {}).items() if fits(name) for row in rows))
 
