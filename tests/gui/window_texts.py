@@ -138,9 +138,9 @@ def _looked_up(tree: ast.AST) -> Iterator[str]:
         elif name == "plural":
             for noun in _constants(call.args[1]):
                 yield from (noun, f"{noun}s")
-        elif name[:1].isupper() or name == "_row":
+        elif name[:1].isupper():
             rows = [word.value for word in call.keywords if word.arg in ROW_FIELDS]
-            for value in [*rows, *(call.args if name == "_row" else ())]:
+            for value in [*rows, *(call.args if name == "PanelRow" else ())]:
                 if isinstance(value, ast.Constant) and not str(value.value).endswith("Panel"):
                     yield str(value.value)
 

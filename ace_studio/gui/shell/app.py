@@ -41,7 +41,7 @@ ENVIRONMENT_TRIES = 3
 class Preload(QThread):
     """Imports the panels and the charts in the background, so that opening the first model does not wait for them."""
 
-    MODULES = ("shell.workbench", *(f"panels.{row.module}" for row in PANELS), "panels.graph")
+    MODULES = ("shell.workbench", *(f"panels.{row.id}" for row in PANELS), "panels.graph")
 
     def run(self) -> None:
         """Import the modules while the main thread paints."""

@@ -67,20 +67,20 @@ class PanelGroup(StrEnum):
         }[self]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PanelRow:
     """One panel, loaded when it is first seen, or before."""
 
-    id: str
-    title: str
     group: PanelGroup
     place: Area
     """Where it is docked at first."""
-    module: str
-    """Module in ``ace_studio.gui.panels``; its class is ``panel_class``."""
     panel_class: str
+    """In the module of ``ace_studio.gui.panels`` that the id names."""
+    id: str
+    title: str
+    key: str
+    """Alt with this key shows it; empty for no shortcut."""
     tip: str
-    shortcut: str = ""
     count: _Count | None = None
     """A number for the tab; 0 is not shown."""
     made_when: _Condition | None = None
@@ -90,6 +90,11 @@ class PanelRow:
     def __post_init__(self) -> None:
         translate_fields(self, "title", "tip")
 
+    @property
+    def shortcut(self) -> str:
+        """Its keys; empty if it has none."""
+        return f"Alt+{self.key}" if self.key else ""
+
     def words(self, document: Document) -> str:
         """What its tab says: the title, with its number."""
         count = self.count(document) if self.count is not None else 0
@@ -97,7 +102,7 @@ class PanelRow:
 
     def build(self, session: Session, theme: Theme) -> Panel:
         """Import and make the panel."""
-        module = import_module(f"ace_studio.gui.panels.{self.module}")
+        module = import_module(f"ace_studio.gui.panels.{self.id}")
         panel: Panel = getattr(module, self.panel_class)(session, theme)
         return panel
 
@@ -114,58 +119,38 @@ def _problems(document: Document) -> int:
     return sum(map(is_told, document.problems)) + len(job_warnings(document))
 
 
-_MADE_WHEN: dict[str, _Condition] = {
-    "plan": lambda document: document.graph is not None,
-    "charts": lambda document: bool(document.runs),
-}
-
-
-def _row(
-    group: PanelGroup,
-    place: Area,
-    panel_class: str,
-    id_: str,
-    title: str,
-    key: str,
-    tip: str,
-    count: _Count | None = None,
-) -> PanelRow:
-    return PanelRow(
-        id=id_, group=group, title=title, place=place, module=id_, panel_class=panel_class, tip=tip,
-        shortcut=f"Alt+{key}" if key else "", count=count, made_when=_MADE_WHEN.get(id_),
-    )  # fmt: skip
-
-
 PANELS: tuple[PanelRow, ...] = (
-    _row(PanelGroup.MODEL, Area.SIDE, "ModelPanel", "model", "Model", "1",
-         "The file, the code that it would run, and the functions to use"),
-    _row(PanelGroup.MODEL, Area.BOTTOM, "ShapesPanel", "shapes", "Inputs", "4",
-         "Examples to trace with, and the verdict on every dimension"),
-    _row(PanelGroup.GRAPH, Area.SIDE, "ModulesPanel", "modules", "Modules", "3", "The model's modules as a tree"),
-    _row(PanelGroup.GRAPH, Area.SIDE, "DetailsPanel", "details", "Details", "D",
-         "Everything known of the selected op or block"),
-    _row(PanelGroup.GRAPH, Area.BOTTOM, "OpsPanel", "ops", "Ops", "5",
-         "Every op with its planned and actual precision"),
-    _row(PanelGroup.GRAPH, Area.BOTTOM, "SourcePanel", "source", "Source", "6",
-         "Your code, with the lines that became ops"),
-    _row(PanelGroup.GRAPH, Area.BOTTOM, "CapturePanel", "capture", "Capture", "C",
-         "The capture methods, their results, and the controls"),
-    _row(PanelGroup.GRAPH, Area.BOTTOM, "BreaksPanel", "breaks", "Breaks", "B",
-         "Where the capture stops, what that costs, and the fixes tried", _breaks),
-    _row(PanelGroup.PLAN, Area.SIDE, "PlanPanel", "plan", "Plan", "2", "Precisions, goal, targets and how to measure"),
-    _row(PanelGroup.RESULTS, Area.BOTTOM, "RunPanel", "run", "Run", "7", "Progress, the steps so far, and the log"),
-    _row(PanelGroup.RESULTS, Area.BOTTOM, "ResultsPanel", "results", "Results", "8", "The comparison of targets",
-         lambda document: len(document.runs)),
-    _row(PanelGroup.RESULTS, Area.BOTTOM, "ChartsPanel", "charts", "Charts", "9",
-         "Charts of latency, accuracy, size, errors and sensitivity"),
-    _row(PanelGroup.RESULTS, Area.BOTTOM, "AdvicePanel", "advice", "Advice", "A",
-         "What to try next, with the expected gain", _advice),
-    _row(PanelGroup.RESULTS, Area.BOTTOM, "ProblemsPanel", "problems", "Problems", "",
-         "What went wrong, why, and what to do", _problems),
-    _row(PanelGroup.HISTORY, Area.BOTTOM, "HistoryPanel", "history", "History", "Y", "Past runs on this machine"),
-    _row(PanelGroup.HISTORY, Area.BOTTOM, "SweepPanel", "sweep", "Sweep", "W",
-         "Many runs: every combination of plans, targets, threads and shapes, compared",
-         lambda document: len(document.sweep.rows)),
-    _row(PanelGroup.HISTORY, Area.BOTTOM, "CodePanel", "code", "Code", "",
-         "The recipe as Python and as a command line"),
+    PanelRow(PanelGroup.MODEL, Area.SIDE, "ModelPanel", "model", "Model", "1",
+             "The file, the code that it would run, and the functions to use"),
+    PanelRow(PanelGroup.MODEL, Area.BOTTOM, "ShapesPanel", "shapes", "Inputs", "4",
+             "Examples to trace with, and the verdict on every dimension"),
+    PanelRow(PanelGroup.GRAPH, Area.SIDE, "ModulesPanel", "modules", "Modules", "3", "The model's modules as a tree"),
+    PanelRow(PanelGroup.GRAPH, Area.SIDE, "DetailsPanel", "details", "Details", "D",
+             "Everything known of the selected op or block"),
+    PanelRow(PanelGroup.GRAPH, Area.BOTTOM, "OpsPanel", "ops", "Ops", "5",
+             "Every op with its planned and actual precision"),
+    PanelRow(PanelGroup.GRAPH, Area.BOTTOM, "SourcePanel", "source", "Source", "6",
+             "Your code, with the lines that became ops"),
+    PanelRow(PanelGroup.GRAPH, Area.BOTTOM, "CapturePanel", "capture", "Capture", "C",
+             "The capture methods, their results, and the controls"),
+    PanelRow(PanelGroup.GRAPH, Area.BOTTOM, "BreaksPanel", "breaks", "Breaks", "B",
+             "Where the capture stops, what that costs, and the fixes tried", _breaks),
+    PanelRow(PanelGroup.PLAN, Area.SIDE, "PlanPanel", "plan", "Plan", "2",
+             "Precisions, goal, targets and how to measure", made_when=lambda document: document.graph is not None),
+    PanelRow(PanelGroup.RESULTS, Area.BOTTOM, "RunPanel", "run", "Run", "7", "Progress, the steps so far, and the log"),
+    PanelRow(PanelGroup.RESULTS, Area.BOTTOM, "ResultsPanel", "results", "Results", "8", "The comparison of targets",
+             lambda document: len(document.runs)),
+    PanelRow(PanelGroup.RESULTS, Area.BOTTOM, "ChartsPanel", "charts", "Charts", "9",
+             "Charts of latency, accuracy, size, errors and sensitivity",
+             made_when=lambda document: bool(document.runs)),
+    PanelRow(PanelGroup.RESULTS, Area.BOTTOM, "AdvicePanel", "advice", "Advice", "A",
+             "What to try next, with the expected gain", _advice),
+    PanelRow(PanelGroup.RESULTS, Area.BOTTOM, "ProblemsPanel", "problems", "Problems", "",
+             "What went wrong, why, and what to do", _problems),
+    PanelRow(PanelGroup.HISTORY, Area.BOTTOM, "HistoryPanel", "history", "History", "Y", "Past runs on this machine"),
+    PanelRow(PanelGroup.HISTORY, Area.BOTTOM, "SweepPanel", "sweep", "Sweep", "W",
+             "Many runs: every combination of plans, targets, threads and shapes, compared",
+             lambda document: len(document.sweep.rows)),
+    PanelRow(PanelGroup.HISTORY, Area.BOTTOM, "CodePanel", "code", "Code", "",
+             "The recipe as Python and as a command line"),
 )  # fmt: skip

@@ -29,10 +29,7 @@ CHOICES = ("model", "plan", "shapes", "advice")
 DIFFERENCES = frozenset(CHOICES) - {"model"}
 """Those of them that show what differs while A and B are compared."""
 
-_GRAPH = PanelRow(
-    id="graph", title="Graph", group=PanelGroup.GRAPH, place=Area.SIDE, module="graph", panel_class="GraphPanel",
-    tip="The captured graph",
-)  # fmt: skip
+_GRAPH = PanelRow(PanelGroup.GRAPH, Area.SIDE, "GraphPanel", "graph", "Graph", "", "The captured graph")
 
 
 class Workbench(QWidget):
