@@ -31,7 +31,7 @@ class HelpDialog(QDialog):
     def __init__(self, theme: Theme, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
         self.setWindowTitle(tr("Help"))
-        self._theme, self._settings = theme, settings
+        self._theme = theme
         self.search = FilterField(tr("Search the help"), tr("Search the help"))
         self.search.settled.connect(self._fill)
         self.search.returnPressed.connect(self._open_first)

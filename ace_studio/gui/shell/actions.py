@@ -277,7 +277,6 @@ class Actions:
     """The Qt actions made from the rows, updated as the document changes."""
 
     def __init__(self, window: QWidget, commands: Commands) -> None:
-        self._rows = {row.id: row for row in ACTIONS}
         self.by_id: dict[str, QAction] = {}
         for row in ACTIONS:
             action = QAction(row.text, window)

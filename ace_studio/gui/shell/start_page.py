@@ -41,7 +41,6 @@ class StartPage(QWidget):
     ) -> None:
         super().__init__(accessibleName=tr("Start"))
         self._session = session
-        self._theme = theme
         self._picture = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
         self._drop = QFrame()
         self._drop.setProperty("role", "drop")

@@ -34,7 +34,6 @@ class StepLine(QFrame):
         self.setProperty("role", "steps")
         self.setAccessibleName(tr("Steps from the model to the artifact"))
         self._steps: tuple[NextStep, ...] = ()
-        self._actions = actions
         self.buttons: dict[str, QToolButton] = {}
         self._arrows: list[QLabel] = []
         self._layout = row(margin=(MARGIN, TIGHT, MARGIN, TIGHT), gap=HAIR)

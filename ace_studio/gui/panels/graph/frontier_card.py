@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QApplication, QFrame, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QFrame, QLabel
 
 from ace_studio.gui.ops.break_entries import Entry, select_line
 from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
@@ -49,11 +47,11 @@ class FrontierCard(QFrame):
         self._remedy, self._where = label(""), label("", "dim")
         for part in (self._what, self._why, self._code, self._remedy, self._where):
             selectable(part)
-        self.open_button = self._button(tr("Open line"), self._open_line)
-        self.try_button = self._button(tr("Try fix"), self._try)
-        self.copy_button = self._button("Copy", self._copy)
-        self.inputs_button = self._button(tr("Go to Inputs"), lambda: self.panel_wanted.emit("shapes"))
-        self.list_button = self._button(tr("All breaks"), lambda: self.panel_wanted.emit("breaks"))
+        self.open_button = button(tr("Open line"), self._open_line)
+        self.try_button = button(tr("Try fix"), self._try)
+        self.copy_button = button(tr("Copy"), self._copy)
+        self.inputs_button = button(tr("Go to Inputs"), lambda: self.panel_wanted.emit("shapes"))
+        self.list_button = button(tr("All breaks"), lambda: self.panel_wanted.emit("breaks"))
         head = row(self._picture, self._heading, self._close, gap=CLOSE, stretch=1)
         buttons = Flow(self.inputs_button, self.try_button, self.open_button, self.copy_button, self.list_button)
         self.setLayout(
@@ -63,11 +61,6 @@ class FrontierCard(QFrame):
         )
         theme.changed.connect(self._restyle)
         self.hide()
-
-    def _button(self, text: str, action: Callable[[], object]) -> QPushButton:
-        made = button(text, action)
-        made.setCursor(Qt.CursorShape.ArrowCursor)
-        return made
 
     def show_entry(self, entry: Entry, document: Document, *, why_not: str, others: int = 0) -> None:
         """Show one place.
