@@ -55,9 +55,7 @@ class MeasureDialog(QDialog):
 
     def _show_step(self, text: str, fraction: float | None) -> None:
         self.step.setText(text)
-        self.bar.setRange(0, 0 if fraction is None else 100)
-        if fraction is not None:
-            self.bar.setValue(round(100 * fraction))
+        self.bar.show_fraction(fraction)
 
     def _ended(self) -> None:
         if self.measuring.is_stopped:

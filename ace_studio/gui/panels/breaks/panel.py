@@ -21,7 +21,7 @@ from ace_studio.gui.widgets.differences import beside_tip, difference_column, di
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import allow, button, label, plain_text, selectable, set_role, show_words
+from ace_studio.gui.widgets.small import allow, button, label, plain_text, quiet, selectable, set_role, show_words
 from ace_studio.gui.widgets.table_look import plain_table, select_rows, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, plural, sentence
@@ -161,9 +161,8 @@ class BreaksPanel(Panel):
         wanted = self.model.view_row(self._entries.index(self._entry)) if self._entry in self._entries else -1
         chosen = self.table.selectionModel()
         if [index.row() for index in chosen.selectedRows()] != [wanted]:
-            was_blocked = chosen.blockSignals(True)
-            select_rows(self.table, [] if wanted < 0 else [wanted])
-            chosen.blockSignals(was_blocked)
+            with quiet(chosen):
+                select_rows(self.table, [] if wanted < 0 else [wanted])
             self.table.viewport().update()
 
     def _show_entry(self, document: Document) -> None:

@@ -17,7 +17,7 @@ from ace_studio.gui.widgets.fields import NameBox, WholeBox
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label, quiet, set_role, show_words
+from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label, quiet, show_words
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
 from ace_studio.gui.words.steps import WEIGHTS_ALONE, has_random_weights
 from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
@@ -173,9 +173,7 @@ class ModelPanel(Panel):
         self._kind.setText(f"{report.label}{size}" if report else _unknown_words(document))
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
         words, role = self._trust_words(document)
-        self._trust.setText(words)
-        set_role(self._trust, role)
-        self._trust.setVisible(bool(words))
+        show_words(self._trust, words, role)
         show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
         self._would_run.setVisible(bool(show_trust and report and report.would_run))
         self._would_run.setText("\n".join(f"• {line}" for line in report.would_run) if report else "")

@@ -15,7 +15,7 @@ from ace_studio.gui.panels.plan.editors import EDITORS, Editor
 from ace_studio.gui.panels.plan.field_rows import FieldRow
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import GAP, HAIR
-from ace_studio.gui.widgets.small import label, set_role, show_words
+from ace_studio.gui.widgets.small import label, show_words
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.session.choices import table_of
@@ -130,8 +130,7 @@ class RecordForm(QWidget):
             warning = wrong or tr(field.problem(document))
             role = "bad" if wrong else "warn" if warning else "dim"
             words = warning or made.meaning() or field.about
-        show_words(note, words)
-        set_role(note, role)
+        show_words(note, words, role)
         self.editors[field.name].setAccessibleDescription(words or field.tip)
 
     # --- signals of the editors ---

@@ -8,7 +8,7 @@ from ace_studio.gui.ops.precision_offers import AUTO
 from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.sizes import TIGHT
 from ace_studio.gui.widgets.layouts import column
-from ace_studio.gui.widgets.small import label, quiet, set_role, show_words
+from ace_studio.gui.widgets.small import label, quiet, show_words
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.session.document import Document
@@ -64,8 +64,7 @@ class TargetsForm(QWidget):
             words, role = f"{precision}: {report.precisions[precision]}", "warn"
         elif report is not None and (report.not_run or (is_left_out and not report.is_in_auto)):
             words = told(report.not_run) or BY_NAME
-        show_words(reason, words)
-        set_role(reason, role)
+        show_words(reason, words, role)
         self.boxes[name].setToolTip(words)
 
     def _choose(self) -> None:

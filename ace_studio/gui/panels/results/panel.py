@@ -21,7 +21,7 @@ from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.flow_layout import Flow
 from ace_studio.gui.widgets.layouts import BesideOrAbove, box, column
 from ace_studio.gui.widgets.panel import Panel
-from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, offer_menu, set_role, show_words
+from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, offer_menu, quiet, set_role, show_words
 from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
@@ -314,13 +314,11 @@ class ResultsPanel(Panel):
 
     def _show_selection(self, document: Document) -> None:
         index = document.selection.run
-        selection = self.table.selectionModel()
-        was_blocked = selection.blockSignals(True)
         at = next(
             (at for at, each in enumerate(self.rows) if index is not None and index in (each.index, each.partner)), None
         )
-        select_rows(self.table, [] if at is None else [self.model.view_row(at)])
-        selection.blockSignals(was_blocked)
+        with quiet(self.table.selectionModel()):
+            select_rows(self.table, [] if at is None else [self.model.view_row(at)])
         self.table.viewport().update()
 
     def export(self) -> None:
