@@ -161,31 +161,41 @@ class Ticks:
         return float(next(self.now))
 
 
-def test_the_budget_is_kept(block, monkeypatch):
+def test_the_budget_is_kept(convs, monkeypatch):
     looks, moves = Ticks(), []
     monkeypatch.setattr(LEARNING, "clock", looks)
     move = LEARNING._Rounding.move
     monkeypatch.setattr(LEARNING._Rounding, "move", lambda self, size: moves.append(size) or move(self, size))
-    outcome = learn_rounding(job_of(block, WEIGHT4, mixed(2), seconds=10.0), [])
+    plan, examples, convolutions = Plan(default=Precision.INT8_STATIC), examples_of(2, 3, 12, 12), 3
+    outcome = learn_rounding(job_of(convs, plan, examples, seconds=1.0), [])
     assert isinstance(outcome, NoChange)
     assert "time" in outcome.reason
-    assert len(moves) == 3  # one of each layer, to see how long it takes
+    learn_rounding(job_of(convs, plan, examples, seconds=40.0), [])
+    assert len(moves) == convolutions  # one of each, to see how long it takes
     moves.clear()
-    change = learn_rounding(job_of(block, WEIGHT4, mixed(2), seconds=300.0), [])
+    change = learn_rounding(job_of(convs, plan, examples, seconds=400.0), [])
     assert change.tensors
-    assert 3 * LEARNING._FEWEST <= len(moves) < 300
+    assert convolutions * LEARNING._FEWEST <= len(moves) < 400
     moves.clear()
-    learn_rounding(job_of(block, WEIGHT4, mixed(2), seconds=1e6), [])
-    assert len(moves) == 3 * LEARNING.STEPS
+    learn_rounding(job_of(convs, plan, examples, seconds=1e6), [])
+    assert len(moves) == convolutions * LEARNING.STEPS
 
 
-def test_it_stops_between_steps_and_tells_how_far_it_is(block):
+def test_descent_ends_when_the_time_is_up(block, monkeypatch):
+    monkeypatch.setattr(LEARNING, "clock", Ticks())
+    short, long = (learn_rounding(job_of(block, WEIGHT4, mixed(2), seconds=seconds), []) for seconds in (9.0, 1e6))
+    assert set(long.tensors) == {"gate.weight", "up.weight", "down.weight"}
+    assert any(not torch.equal(short.tensors.get(name, value + 1), value) for name, value in long.tensors.items())
+
+
+def test_it_stops_between_steps_and_tells_how_far_it_is(convs):
     told, asked = [], itertools.count()
     reporter = Reporter(told.append, is_cancelled=lambda: next(asked) > LEARNING.STEPS + 50)
+    plan = Plan(default=Precision.INT8_STATIC)
     with pytest.raises(Cancelled):
-        learn_rounding(job_of(block, WEIGHT4, mixed(2), reporter=reporter), [])
-    assert [one.fraction for one in told] == [0.0, pytest.approx(0.4)]
-    assert "learning the rounding of linear" in told[0].detail
+        learn_rounding(job_of(convs, plan, examples_of(2, 3, 12, 12), reporter=reporter), [])
+    assert [one.fraction for one in told] == [0.0, pytest.approx(0.24, abs=0.01)]
+    assert "learning the rounding of conv2d" in told[0].detail
 
 
 def test_a_weight_of_zeros_and_a_single_vector_are_no_problem():
