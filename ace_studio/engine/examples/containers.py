@@ -14,6 +14,7 @@ import types
 from collections import UserDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -94,24 +95,44 @@ def _is_remade(value: Any, kind: _Kind) -> bool:
     return False
 
 
-def _register(cls: type, kind: _Kind) -> None:
-    samples: dict[tuple[Any, ...], dict[Any, Any]] = {}
-    """Names of the items that hold tensors -> the other attributes of an object, which a new one shares."""
+class _Names(list[Any]):
+    """Names of an object's items, and its other attributes, which a rebuilt object shares.
 
-    def flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    torch compares and saves it as the list of names that it is.
+    """
+
+    others: Mapping[str, Any] = types.MappingProxyType({})
+
+    def __reduce__(self) -> tuple[type, tuple[list[Any]]]:
+        return list, (list(self),)  # the other attributes may be anything, also what cannot be saved
+
+    def __deepcopy__(self, memo: object) -> _Names:
+        return self
+
+
+def _register(cls: type, kind: _Kind) -> None:
+    samples: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    """Names -> the other attributes of an object with them, for names that were saved and read again."""
+
+    def flatten_with_keys(value: Any) -> tuple[list[tuple[Any, Any]], _Names]:
         items = kind.items(value)
         if kind is _OBJECT:
-            held = {name: item for name, item in items.items() if _holds_tensor(item)}
-            samples[tuple(held)] = {name: item for name, item in items.items() if name not in held}
-            items = held
-        return [(kind.key(name), item) for name, item in items.items()], list(items)
+            items = {name: item for name, item in items.items() if _holds_tensor(item)}
+        names = _Names(items)
+        names.others = _other_attributes(value, items)
+        samples.setdefault(tuple(names), names.others)
+        return [(kind.key(name), item) for name, item in items.items()], names
 
-    def flatten(value: Any) -> tuple[list[Any], list[Any]]:
+    def flatten(value: Any) -> tuple[list[Any], _Names]:
         keyed, names = flatten_with_keys(value)
         return [item for _, item in keyed], names
 
     def unflatten(values: Any, names: list[Any]) -> Any:
-        return kind.make(cls, samples.get(tuple(names), {}) | dict(zip(names, values, strict=True)))
+        made = kind.make(cls, dict(zip(names, values, strict=True)))
+        others = names.others if isinstance(names, _Names) else samples.get(tuple(names), {})
+        for name, item in others.items():
+            object.__setattr__(made, name, item)
+        return made
 
     pytree.register_pytree_node(
         cls,
@@ -128,6 +149,18 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def _attrs(value: Any) -> dict[str, Any]:
     return {one.name: getattr(value, one.name) for one in value.__attrs_attrs__}
+
+
+def _other_attributes(value: Any, items: Mapping[Any, Any]) -> dict[str, Any]:
+    """Those that are no items and hold no tensor, and that no property computed: dictionaries may have some too."""
+    own = {"data"} if isinstance(value, UserDict) else set()
+    return {
+        name: item
+        for name, item in _attributes(value).items()
+        if name not in own | items.keys()
+        and not _holds_tensor(item)
+        and not isinstance(getattr(type(value), name, None), cached_property)
+    }
 
 
 def _without_init(cls: type, items: dict[str, Any]) -> Any:

@@ -149,7 +149,7 @@ class ImproveMethod(StrEnum):
     AWQ = "awq"
     """Weights that multiply large activations are scaled up before rounding."""
     LEARNED_ROUNDING = "learned-rounding"
-    """Gradients on each op's results find whether weights are rounded up or down, and the ranges of their grids."""
+    """Each op's results teach whether its weights are rounded up or down, and their grids."""
 
 
 class ImproveChoice(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
+import pickle
 import types
 from collections import UserDict
 from pathlib import Path
@@ -221,3 +224,59 @@ def test_an_object_with_tensors_is_an_input_whose_sizes_are_free():
 
 def test_objects_without_tensors_and_modules_stay_single_values():
     assert not register_containers([types.MethodType(str.upper, "a"), nn.Linear(2, 2), Path()])
+
+
+@dataclasses.dataclass
+class Noted:
+    x: Tensor
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Store.Layer, Noted, lambda x: Items(x=x), lambda x: Wrapped(x=x),
+     lambda x: types.SimpleNamespace(x=x)],
+    ids=["object", "dataclass", "dict", "mapping", "namespace"],
+)  # fmt: skip
+def test_a_rebuilt_container_has_the_other_attributes_of_its_own_object(make):
+    first, second = make(torch.zeros(2)), make(torch.ones(2))
+    if not isinstance(first, types.SimpleNamespace):  # whose attributes are all items
+        first.mode, second.mode = 1, 2
+        first.table = second.table = {"kept": True}
+    register_containers([first, second])
+    flat = [pytree.tree_flatten(one) for one in (first, second)]
+    again = [pytree.tree_unflatten([leaf + 1 if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec)
+             for leaves, spec in flat]  # fmt: skip
+    assert flat[0][1] == flat[1][1], "they have the same structure"
+    assert [type(one) for one in again] == [type(first)] * 2
+    assert [float(pytree.tree_leaves(one)[0].sum()) for one in again] == [2.0, 4.0]
+    if hasattr(first, "mode"):
+        assert [one.mode for one in again] == [1, 2]
+        assert again[0].table is first.table
+
+
+def test_a_structure_that_was_copied_keeps_attributes_and_one_that_was_saved_can_be_read():
+    value = Store.Layer(torch.zeros(2))
+    value.mode, value.handle = 3, lambda: None  # which cannot be saved
+    register_containers(value)
+    leaves, spec = pytree.tree_flatten(value)
+    assert pytree.tree_unflatten(leaves, copy.copy(spec)).mode == 3
+    assert copy.deepcopy(spec.context) is spec.context
+    assert b"handle" not in pickle.dumps(spec)
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
+class Cached:
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+
+    @functools.cached_property
+    def rows(self) -> int:
+        return len(self.x)
+
+
+def test_a_rebuilt_object_computes_its_cached_properties_anew():
+    value = Cached(torch.zeros(3))
+    assert value.rows == 3
+    register_containers(value)
+    _, spec = pytree.tree_flatten(value)
+    assert pytree.tree_unflatten([torch.zeros(5)], spec).rows == 5
