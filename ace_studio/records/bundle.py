@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.paths import relative_to, with_paths
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import file_sha256, write_atomically
+from ace_studio.records.shards import with_shards
 
 WHOLE_FOLDER_BYTES = 500_000_000
 """A recipe's folder up to this size travels whole; of a larger one its Python code and what the recipe names."""
@@ -151,7 +153,10 @@ def named_files(recipe: Recipe, folder: Path) -> Iterator[Path]:
         # "file:name" also names a file: the weights of one model in a file of several.
         for path in (folder / text, folder / text.rpartition(":")[0]):
             if text and path.is_file():
-                yield Path(os.path.normpath(path))
+                normal = Path(os.path.normpath(path))
+                yield normal
+                with suppress(AceError):  # a damaged index is told where it is opened
+                    yield from with_shards(normal)[1:]
             elif text and path.is_dir() and path != folder and path != folder / "":
                 yield from _files_below(Path(os.path.normpath(path)), most=MOST_FILES)
 

@@ -42,6 +42,16 @@ def test_a_large_folder_gives_code_and_what_is_named_or_matched(folder, monkeypa
         bundle_of(RECIPE, folder, ["*.csv"])
 
 
+def test_the_files_that_an_index_of_weights_names_travel_with_it(folder, monkeypatch):
+    monkeypatch.setattr(bundle_module, "WHOLE_FOLDER_BYTES", 10)
+    recipe = Recipe(model=ModelChoice(source="model.py", weights="../weights/w.index.json"))
+    index = folder.parent / "weights" / "w.index.json"
+    index.write_text('{"weight_map": {"a": "w.pt", "b": "gone.pt"}}')
+    assert "weights/w.pt" not in names(bundle_of(recipe, folder)[0]), "it cannot be opened anyway"
+    index.write_text('{"weight_map": {"a": "w.pt"}}')
+    assert {"weights/w.pt", "weights/w.index.json"} <= names(bundle_of(recipe, folder)[0])
+
+
 def test_more_than_travels_is_an_error(folder, monkeypatch):
     monkeypatch.setattr(bundle_module, "MOST_BYTES", 20)
     with pytest.raises(AceError, match="too many to send"):

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from ace_studio.engine.load.entries import PythonSource, parse_source
 from ace_studio.engine.load.identify import identify
-from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.state_match import unwrapped
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 from ace_studio.records.errors import AceError
-from ace_studio.records.messages import StoredTensor
+from ace_studio.records.messages import WEIGHTS_ALONE, StoredTensor
+from ace_studio.records.shards import INDEX_SUFFIX, shard_files
 
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt")
 _FOLDERS = ("", "weights", "checkpoints", "models")
@@ -36,7 +36,9 @@ def weights_beside(source: PythonSource) -> tuple[Path, ...]:
     """Files of weights in the folder of the code, or in a usual one below, that a module class of the code fits."""
     attributes = _module_attributes(source.tree)
     places = [source.path.parent / name for name in _FOLDERS]
-    files = [file for place in places for file in _files_in(place, _SUFFIXES)]
+    indexes = [file for place in places for file in _files_in(place, (INDEX_SUFFIX,))]
+    parts = {part for index in indexes for part in _parts_of(index)}
+    files = [*indexes, *(file for place in places for file in _files_in(place, _SUFFIXES, without=parts))]
     fitting = [file for file in files if _is_fit(_tensors_of(file), attributes)]
     return tuple(sorted(fitting, key=lambda file: _rank(file, source.path)))
 
@@ -50,12 +52,20 @@ def code_beside(weights: Path, tensors: Iterable[StoredTensor]) -> tuple[Path, .
     return tuple(sorted(fitting, key=lambda file: _rank(file, weights)))
 
 
-def _files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+def _files_in(folder: Path, suffixes: tuple[str, ...], *, without: Collection[Path] = ()) -> list[Path]:
     try:
-        found = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in suffixes and file.is_file()]
+        named = [file for file in sorted(folder.iterdir()) if file.name.lower().endswith(suffixes)]
+        return [file for file in named if file not in without and file.is_file()][:_MOST_FILES]
     except OSError:
         return []
-    return found[:_MOST_FILES]
+
+
+def _parts_of(index: Path) -> tuple[Path, ...]:
+    """The files that an index names; none if it is damaged or some are missing."""
+    try:
+        return shard_files(index)
+    except AceError:
+        return ()
 
 
 def _rank(file: Path, beside: Path) -> tuple[bool, bool, float]:
@@ -67,10 +77,7 @@ def _rank(file: Path, beside: Path) -> tuple[bool, bool, float]:
 def _tensors_of(file: Path) -> tuple[StoredTensor, ...]:
     """The tensors of a file of weights by its header; none if it is something else, or damaged."""
     try:
-        kind = identify(file)
-        if kind == "safetensors":
-            return tuple(read_header(file)[0])
-        return list_tensors_of_file(file) if kind == "state-dict" else ()
+        return list_tensors_of_file(file) if identify(file) in WEIGHTS_ALONE else ()
     except (AceError, OSError):
         return ()
 

@@ -11,6 +11,7 @@ from ace_studio.engine.load.onnx.header import looks_like_onnx
 from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
 from ace_studio.engine.load.safetensors_header import looks_like_safetensors
 from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.shards import is_index
 
 
 def identify(path: Path) -> str:
@@ -24,6 +25,8 @@ def identify(path: Path) -> str:
         sniff.check_readable(path)
         return _identify_folder(path)
     head = sniff.checked_head(path)
+    if is_index(path):
+        return "weights-index"
     if head.startswith(sniff.ZIP_MAGIC):
         return _identify_archive(open_archive(path))
     if looks_like_safetensors(head):  # before pickles: a header of 640 bytes begins as a pickle does

@@ -26,10 +26,12 @@ from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
 from ace_studio.engine.load.roles import loads_weights
 from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, checked_sha256, read_head
+from ace_studio.engine.load.state_match import shown
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 from ace_studio.engine.load.torchscript.program import build_from_torchscript
 from ace_studio.engine.load.trust import CodeToRun
 from ace_studio.records.messages import StoredTensor
+from ace_studio.records.shards import shard_files
 
 _MOST_NAMES = 20
 
@@ -99,6 +101,12 @@ def _describe_safetensors(path: Path) -> Description:
 
 def _describe_state_dict(path: Path) -> Description:
     return _describe_weights(path, list_tensors_of_file(path), _storage_notes(path))
+
+
+def _describe_index(path: Path) -> Description:
+    files = shard_files(path)
+    names = f"weights in {shown([file.name for file in files])}"
+    return _describe_weights(path, list_tensors_of_file(path), (names,))
 
 
 def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tuple[str, ...]) -> Description:
@@ -203,6 +211,14 @@ _ROWS = (
         trust=TrustLevel.DATA,
         suffixes=(".pt", ".pth", ".bin", ".ckpt", ".tar"),
         describe=_describe_state_dict,
+        build=builders.build_from_weights,
+    ),
+    Loader(
+        name="weights-index",
+        label="Weights in several files, by their index",
+        trust=TrustLevel.DATA,
+        suffixes=(".json",),
+        describe=_describe_index,
         build=builders.build_from_weights,
     ),
     Loader(

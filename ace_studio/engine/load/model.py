@@ -34,9 +34,10 @@ from ace_studio.engine.load.weights import load_weights
 from ace_studio.engine.load.written_weights import write_out_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
-from ace_studio.records.messages import Phase
+from ace_studio.records.messages import WEIGHTS_ALONE, Phase
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
+from ace_studio.records.shards import with_shards
 from ace_studio.records.tensors import DATA_SUFFIXES
 
 
@@ -198,7 +199,7 @@ def _find_sources(recipe: Recipe, folder: Path) -> _Sources:
     weights, weights_key = _weights_file(recipe.model.weights, folder)
     if weights is not None:
         _check_weights(weights)
-        if loader.name in ("safetensors", "state-dict"):
+        if loader.name in WEIGHTS_ALONE:
             raise AceError.of(
                 ErrorCode.RECIPE,
                 "The recipe names weights twice",
@@ -269,13 +270,13 @@ def _weights_file(text: str, folder: Path) -> tuple[Path | None, str]:
 
 def _check_weights(path: Path) -> None:
     kind = identify(path)
-    if kind not in ("safetensors", "state-dict"):
+    if kind not in WEIGHTS_ALONE:
         if kind == "pickle-module":
             read_state_dict(path)  # raises, naming what else is in it
         raise bad_file(
             path,
             f"cannot serve as weights: it is {LOADERS[kind].label}",
-            remedy="give a .safetensors file, or one made by torch.save(model.state_dict(), path)",
+            remedy="give a .safetensors file, one made by torch.save(model.state_dict(), path), or an .index.json",
         )
 
 
@@ -363,6 +364,6 @@ def _caught_functions(recipe: Recipe, folder: Path) -> dict[str, Callable[..., A
 
 def _all_files(sources: _Sources, built: OpenedModel, library: CodeLibrary) -> tuple[Path, ...]:
     """The source, the weights, the files that the loader read, and the imported files of the user, in this order."""
-    weights = [sources.weights] if sources.weights else []
-    named = [sources.source, *weights, *built.files, *sources.code, *library.user.files()]
+    read = [shard for path in (sources.source, sources.weights) if path for shard in with_shards(path)]
+    named = [*read, *built.files, *sources.code, *library.user.files()]
     return tuple(dict.fromkeys(path for path in named if path.is_file()))

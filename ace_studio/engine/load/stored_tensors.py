@@ -14,8 +14,10 @@ from typing import Any
 
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.pickles import LARGEST_PICKLE_BYTES
+from ace_studio.engine.load.safetensors_header import looks_like_safetensors, read_header
 from ace_studio.engine.load.sniff import ZIP_MAGIC, read_head
 from ace_studio.records.messages import StoredTensor
+from ace_studio.records.shards import is_index, shard_files
 
 _DTYPE_OF_STORAGE = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -60,12 +62,16 @@ class _InertUnpickler(pickle.Unpickler):
 
 
 def list_tensors_of_file(path: Path) -> tuple[StoredTensor, ...]:
-    """List the tensors of a torch zip; empty for the older format.
+    """List the tensors of a file of weights, or of all that an index names; empty for torch's format before 1.6.
 
-    Raises: AceError(BAD_FILE) if the zip is damaged.
+    Raises: AceError(BAD_FILE) if it is damaged.
     """
-    if not read_head(path).startswith(ZIP_MAGIC):
-        return ()
+    if is_index(path):
+        return tuple(tensor for shard in shard_files(path) for tensor in list_tensors_of_file(shard))
+    head = read_head(path)
+    if not head.startswith(ZIP_MAGIC):
+        is_safe = looks_like_safetensors(head) or path.suffix == ".safetensors"
+        return tuple(read_header(path)[0]) if is_safe else ()
     archive = open_archive(path)
     stored = archive.find("data.pkl")
     return list_tensors(archive.read(stored, limit=LARGEST_PICKLE_BYTES)) if stored else ()

@@ -25,6 +25,7 @@ from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_glo
 from ace_studio.engine.load.safetensors_header import damaged_safetensors, looks_like_safetensors, read_header
 from ace_studio.engine.load.state_match import StateDict
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.shards import is_index, shard_files
 
 _FREE_EXPANSION_BYTES = 64_000_000
 _LARGEST_EXPANSION = 100
@@ -44,11 +45,13 @@ def forbid_unsafe_loading() -> None:
 
 
 def read_checkpoint(path: Path) -> Any:
-    """Read a ``.pt`` or a safetensors file as tensors and plain containers on the CPU.
+    """Read a ``.pt`` or a safetensors file, or all that an index names, as tensors and plain containers on the CPU.
 
     Raises: AceError(BAD_FILE) if it is damaged, is something else, or holds more than tensors.
     """
     head = sniff.checked_head(path)
+    if is_index(path):
+        return {name: tensor for shard in shard_files(path) for name, tensor in read_state_dict(shard).items()}
     if head.startswith(sniff.ZIP_MAGIC):
         archive = open_archive(path)
         names = unsafe_globals_of_archive(archive)
@@ -69,6 +72,10 @@ def check_holds_tensors_only(path: Path) -> None:
     Raises: AceError(BAD_FILE) if it is damaged, something else, or would run code.
     """
     head = sniff.checked_head(path)
+    if is_index(path):
+        for shard in shard_files(path):
+            check_holds_tensors_only(shard)
+        return
     if path.suffix == ".safetensors":
         read_header(path)
         return

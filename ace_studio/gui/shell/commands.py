@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ace_studio.gui.shell.workbench import Workbench
 
 FILE_FILTER = (
-    "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin *.ckpt *.ts *.jit config.json);;"
+    "Models and recipes (*.toml *.py *.pt *.pth *.pt2 *.safetensors *.onnx *.bin *.ckpt *.ts *.jit"
+    " config.json *.index.json);;"
     "Recipes (*.toml);;Python files (*.py);;All files (*)"
 )
 

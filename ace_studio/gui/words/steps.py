@@ -8,14 +8,12 @@ from pathlib import PurePath
 
 from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.words.formatting import plural
+from ace_studio.records.messages import WEIGHTS_ALONE
 from ace_studio.records.recipes.named_source import COLLECTIONS
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import RunStatus
 from ace_studio.session.document import Document, JobKind
 from ace_studio.session.job_queue import start_problem
-
-WEIGHTS_ALONE = frozenset({"safetensors", "state-dict"})
-"""Kinds of files that need code from elsewhere."""
 
 
 class StepState(StrEnum):

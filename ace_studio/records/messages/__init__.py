@@ -40,6 +40,7 @@ from ace_studio.records.messages.events import (
     WorkerReady,
 )
 from ace_studio.records.messages.reports import (
+    WEIGHTS_ALONE,
     DeviceReport,
     EntryPoint,
     EntryRole,

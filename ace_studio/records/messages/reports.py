@@ -60,6 +60,10 @@ class FileToTrust(msgspec.Struct, frozen=True, kw_only=True):
     """What of it runs, as texts for people."""
 
 
+WEIGHTS_ALONE = frozenset({"safetensors", "state-dict", "weights-index"})
+"""Kinds of files that need code from elsewhere."""
+
+
 class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a file is, found without running any code in it."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -37,6 +39,19 @@ def test_weights_with_the_names_of_the_code_are_offered_with_it_and_the_code_wit
     assert inspect_file(folder / "net.py").weights == (str(folder / "b.pth"),)
     assert inspect_file(folder / "b.pth").code == (str(folder / "net.py"),)
     assert inspect_file(folder / "a.safetensors").code == ()
+
+
+def test_weights_in_several_files_are_offered_by_their_index_alone(folder):
+    (folder / "weights").mkdir()
+    parts = [f"model-{at:05}.safetensors" for at in range(40)]  # more than are looked at
+    for at, name in enumerate(parts):
+        save_file(state("first", "last") if at == 0 else {f"last.{at}": torch.zeros(1)}, folder / "weights" / name)
+    table = {f"first.{at}": name for at, name in enumerate(parts)}
+    index = folder / "weights" / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": table}))
+    report = inspect_file(index)
+    assert (report.kind, len(report.tensors), report.code) == ("weights-index", 43, (str(folder / "net.py"),))
+    assert inspect_file(folder / "net.py").weights == (str(index),)
 
 
 def test_of_several_the_one_with_the_name_of_the_code_comes_first(folder):

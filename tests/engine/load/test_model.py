@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example
@@ -97,6 +99,45 @@ def test_weights_of_every_kind_go_into_what_the_factory_made(tmp_path, kind, is_
     assert set(loaded.files) == {tmp_path / "net.py", tmp_path / "w"}
 
 
+def write_shards(folder: Path, names=("a.safetensors", "b.bin")) -> dict[str, Tensor]:
+    """The weights of `Plain` in two files, and their index."""
+    trained = Plain().state_dict()
+    table = dict(zip(trained, names, strict=True))
+    for key, name in table.items():
+        save = save_file if name.endswith(".safetensors") else torch.save
+        save({key: trained[key]}, folder / name)
+    (folder / "w.index.json").write_text(json.dumps({"metadata": {}, "weight_map": table}))
+    return trained
+
+
+@pytest.mark.parametrize("is_source", [True, False])
+def test_weights_in_several_files_are_loaded_by_their_index(tmp_path, is_source):
+    write_net(tmp_path)
+    trained = write_shards(tmp_path)
+    if is_source:
+        loaded = load(tmp_path, "w.index.json", entry="net.py:make_model")
+    else:
+        loaded = load(tmp_path, "net.py", entry="make_model", weights="w.index.json")
+    for name, tensor in trained.items():
+        torch.testing.assert_close(loaded.module.state_dict()[name], tensor)
+    names = {"net.py", "w.index.json", "a.safetensors", "b.bin"}
+    assert set(loaded.files) == {tmp_path / name for name in names}, "a change of any of them is noticed"
+
+
+def test_an_index_is_refused_with_what_it_lacks_and_runs_no_code(tmp_path):
+    write_net(tmp_path)
+    write_shards(tmp_path)
+    assert "holds weights alone" in problem_of(tmp_path, "w.index.json").what
+    torch.save(Payload(tmp_path / "mark"), tmp_path / "b.bin")
+    problem = problem_of(tmp_path, "net.py", weights="w.index.json")
+    assert problem.code is ErrorCode.BAD_FILE and "mkdir" in problem.why and not (tmp_path / "mark").exists()
+    (tmp_path / "b.bin").unlink()
+    problem = problem_of(tmp_path, "net.py", weights="w.index.json")
+    assert problem.code is ErrorCode.BAD_FILE and problem.why == "missing: b.bin"
+    write_shards(tmp_path, names=("a.safetensors", "w.index.json"))
+    assert problem_of(tmp_path, "net.py", weights="w.index.json").code is ErrorCode.BAD_FILE
+
+
 def test_plain_names_beside_weights_are_looked_up_in_the_factory_s_file(tmp_path):
     write_net(tmp_path)
     save_file(Plain().state_dict(), tmp_path / "w.safetensors")
@@ -185,6 +226,7 @@ def test_every_loader_that_opens_is_tried_here():
         "python",
         "safetensors",
         "state-dict",
+        "weights-index",
         "pickle-module",
         "pt2",
         "onnx",  # in test_onnx_model.py

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,10 +11,8 @@ from ace_studio.engine.load.huggingface.inputs import config_rows, parameters_of
 from ace_studio.engine.load.huggingface.library import install_line
 from ace_studio.engine.load.load_job import Description
 from ace_studio.engine.load.proposals import specs_of
-from ace_studio.engine.load.safetensors_header import read_header
 from ace_studio.engine.load.state_match import shown
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
-from ace_studio.records.messages import StoredTensor
 
 
 def describe_huggingface(path: Path) -> Description:
@@ -40,12 +37,8 @@ def describe_huggingface(path: Path) -> Description:
     return Description(
         would_run=would_run,
         entries=(*(entry_of(name, made) for name, made in known.items()), *step_entries(known)),
-        tensors=tuple(tensor for file in files for tensor in _stored(file)),
+        tensors=tuple(tensor for file in files for tensor in list_tensors_of_file(file)),
         notes=tuple(notes),
         loads_weights=bool(files),
         inputs=specs_of(config_rows(folder.facts, accepts)),
     )
-
-
-def _stored(file: Path) -> Sequence[StoredTensor]:
-    return read_header(file)[0] if file.suffix == ".safetensors" else list_tensors_of_file(file)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ace_studio.engine.load.sniff import bad_file
-from ace_studio.engine.load.state_match import shown
 from ace_studio.records.errors import AceError
 from ace_studio.records.safe_file import read_plain
+from ace_studio.records.shards import shard_files
 
 CONFIG = "config.json"
 INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -76,24 +76,8 @@ class ModelFolder:
             if (self.path / single).is_file():
                 return (self.path / single,)
             if (self.path / index).is_file():
-                return self._shards(self.path / index)
+                return shard_files(self.path / index)
         return ()
-
-    def _shards(self, index: Path) -> tuple[Path, ...]:
-        table = _read_json(index).get("weight_map")
-        if not isinstance(table, dict) or not table:
-            raise bad_file(index, "names no file of weights", why="it has no weight_map")
-        names = sorted({str(name) for name in table.values()})
-        if outside := [name for name in names if Path(name).name != name]:
-            raise bad_file(index, f"names a file outside of its folder: {outside[0]}", remedy="do not use this folder")
-        if missing := [name for name in names if not (self.path / name).is_file()]:
-            raise bad_file(
-                index,
-                f"names {len(names)} files of weights, of which {len(missing)} are not here",
-                why=f"missing: {shown(missing)}",
-                remedy="download the rest into the same folder",
-            )
-        return tuple(self.path / name for name in names)
 
     def files(self) -> tuple[Path, ...]:
         """Every file that is read."""

@@ -31,9 +31,10 @@ from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, fill_combo, label, show_words
 from ace_studio.gui.words.formatting import plural
-from ace_studio.gui.words.steps import WEIGHTS_ALONE, why_fixed, why_not
+from ace_studio.gui.words.steps import why_fixed, why_not
 from ace_studio.records.by_identity import are_same
 from ace_studio.records.graph import GraphTable, OpKind
+from ace_studio.records.messages import WEIGHTS_ALONE
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document, EngineState, Part

@@ -19,8 +19,8 @@ from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrol
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label, quiet, show_words
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
-from ace_studio.gui.words.steps import WEIGHTS_ALONE, has_random_weights
-from ace_studio.records.messages import EntryPoint, EntryRole, FileReport
+from ace_studio.gui.words.steps import has_random_weights
+from ace_studio.records.messages import WEIGHTS_ALONE, EntryPoint, EntryRole, FileReport
 from ace_studio.records.recipes.named_source import COLLECTIONS, named_source
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.session.document import Document, Part
@@ -236,7 +236,7 @@ class ModelPanel(Panel):
             self,
             tr("Weights to load into the model"),
             self.session.document.folder,
-            tr("Weights (*.safetensors *.pt *.pth *.bin)"),
+            tr("Weights (*.safetensors *.pt *.pth *.bin *.index.json)"),
         )
         if path:
             self.session.choices.set_weights(path)
