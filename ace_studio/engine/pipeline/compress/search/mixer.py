@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -116,8 +117,16 @@ class Mixer:
         steps = {one.precision: self._evaluator.step_of(self._variant(one.precision)) for one in self._builds}
         known = {self._mixture.uniform(one): judged(step) for one, step in steps.items() if step is not None}
         is_quick = all(step.seconds <= QUICK_S for step in steps.values() if step is not None)
+        others = [one.step for one in self._evaluator.plans if one.step.meets and one.step not in steps.values()]
         lesson = find_mixtures(
-            self._mixture, known, evaluate, least=least, limits=limits, min_db=min_db, is_quick=is_quick
+            self._mixture,
+            known,
+            evaluate,
+            least=least,
+            limits=limits,
+            min_db=min_db,
+            is_quick=is_quick,
+            rival=min((judged(step).figure(least) for step in others), default=math.inf),
         )
         wanted = Least.BYTES if least is Least.BYTES else Least.TIME
         return [self._point(solution, lesson) for solution in front_of(lesson.mixture, wanted)]

@@ -23,6 +23,9 @@ SMALL_GAIN = 0.03
 _FIRST_GAIN_DB = 10.0
 """Where a metric decides, the first guess leaves a tenth of the noise, the next a hundredth of that."""
 _MOST_HALVINGS = 4
+_MOST_OFFSET_DB = 30.0
+_LEAST_SLOPE = 0.25
+"""The next step counts on at least this much measured fidelity per predicted fidelity."""
 _FAR_DB = 60.0
 """What is exact counts as this much better than the best inaccurate mixture."""
 _MOST_DISAPPOINTMENTS = 1
@@ -83,6 +86,7 @@ def find_mixtures(
     limits: Limits,
     min_db: float | None = None,
     is_quick: bool = False,
+    rival: float = math.inf,
 ) -> Lesson:
     """Evaluate the mixtures that promise to be better than what is known; what their builds taught.
 
@@ -95,8 +99,9 @@ def find_mixtures(
         min_db: Fidelity that the goal requires; None if it bounds a metric or nothing.
         is_quick: Whether a build costs so little that one is made which promises no time, only that fewer groups are
             low: those for which it does not pay.
+        rival: The least figure among the builds that meet the goal and are none of these mixtures.
     """
-    search = _Mixing(mixture, dict(known), least=least, limits=limits, min_db=min_db, is_quick=is_quick)
+    search = _Mixing(mixture, dict(known), least=least, limits=limits, min_db=min_db, is_quick=is_quick, rival=rival)
     for _ in range(MOST_EVALUATIONS):
         solution = search.proposed()
         if solution is None:
@@ -137,14 +142,16 @@ class _Mixing:
         limits: Limits,
         min_db: float | None,
         is_quick: bool,
+        rival: float,
     ) -> None:
         self._mixture = mixture
         self._known = known
         self._least = least
         self._limits = limits
         self._min_db = min_db
-        self._offset_db = 0.0
-        """Measured minus predicted fidelity of the last mixture."""
+        self._rival = rival
+        self._tried_db: list[tuple[float, float]] = []
+        """Predicted and measured fidelity of the mixtures that were built."""
         self._factors = {Least.TIME: 1.0, Least.BYTES: 1.0}
         """Measured over predicted figure of the last mixture."""
         self._gain_db = _FIRST_GAIN_DB
@@ -159,7 +166,7 @@ class _Mixing:
         if evaluation.is_accurate and evaluation.is_affordable:
             self._disappointments = 0 if is_better else self._disappointments + 1
         if evaluation.sqnr_db is not None and solution.noise > 0.0:
-            self._offset_db = min(30.0, max(-30.0, evaluation.sqnr_db - decibels(1.0, solution.noise)))
+            self._tried_db.append((decibels(1.0, solution.noise), evaluation.sqnr_db))
         if evaluation.time is not None and solution.borders > 0.0:
             factor = 1.0 + (evaluation.time - solution.time) / solution.borders
             limited = min(_MOST_BORDER_CORRECTION, max(1.0 / _MOST_BORDER_CORRECTION, factor))
@@ -172,7 +179,9 @@ class _Mixing:
     def lesson(self) -> Lesson:
         """What was learned so far."""
         times, size = self._factors[Least.TIME], self._factors[Least.BYTES]
-        return Lesson(self._mixture, self._offset_db, times, size, frozenset(self._known))
+        predicted_db, measured_db = self._tried_db[-1] if self._tried_db else (0.0, 0.0)
+        offset_db = _within(_MOST_OFFSET_DB, measured_db - predicted_db)
+        return Lesson(self._mixture, offset_db, times, size, frozenset(self._known))
 
     def proposed(self) -> Solution | None:
         """The mixture to build next; None if nothing new promises enough."""
@@ -181,7 +190,8 @@ class _Mixing:
         if self._least is Least.NOISE:
             return self._new(self._solve(None))
         if self._min_db is not None:
-            return self._worth_a_build(self._solve(10.0 ** (-(self._min_db - self._offset_db) / 10.0)))
+            aimed = (self._worth_a_build(self._solve(10.0 ** (-db / 10.0))) for db in self._aims_db(self._min_db))
+            return next((one for one in aimed if one is not None), None)
         low, high = self._inaccurate_db(), self._accurate_db()
         if low is None:  # everything known is accurate: what is as noisy as the noisiest of it will be, too
             return None if high is None else self._worth_a_build(self._solve(10.0 ** (-high / 10.0)))
@@ -193,6 +203,23 @@ class _Mixing:
             if (found := self._promising(self._solve(10.0 ** (-high / 10.0)))) is not None:
                 return found
         return None
+
+    def _aims_db(self, needed_db: float) -> tuple[float, ...]:
+        """Predicted fidelities that may let the next build have what is needed, the safest first.
+
+        What the last build lacked is added to what was predicted for it. If the step to that build gained less than was
+        asked for, as much more is asked for first: the ops that were made exact may not be those whose noise counts.
+        """
+        if not self._tried_db:
+            return (needed_db,)
+        predicted_db, measured_db = self._tried_db[-1]
+        missing_db, slope = _within(_MOST_OFFSET_DB, needed_db - measured_db), 1.0
+        if len(self._tried_db) > 1:
+            before = self._tried_db[-2]
+            asked_db, gained_db = predicted_db - before[0], measured_db - before[1]
+            limits = (_LEAST_SLOPE, 1.0) if missing_db > 0.0 else (1.0, 1.0 / _LEAST_SLOPE)
+            slope = min(max(gained_db / asked_db if asked_db else 1.0, limits[0]), limits[1])
+        return (predicted_db + missing_db / slope, predicted_db + missing_db)
 
     def _solve(self, noise: float | None) -> Solution | None:
         """Within the goal's limits, which are corrected by what the last mixture showed."""
@@ -208,18 +235,22 @@ class _Mixing:
         return None if solution is None or solution.chosen in self._known else solution
 
     def _promising(self, solution: Solution | None) -> Solution | None:
-        """A new solution that is better than the best known one by what a measurement can tell."""
-        best = self._best()
-        if self._new(solution) is None or best is None or solution is None:
-            return self._new(solution)
-        before = self._mixture.of(best).figure(self._least)
-        return solution if solution.figure(self._least) <= (1.0 - SMALL_GAIN) * before else None
+        """A new solution that is better than the best known ones by what a measurement can tell."""
+        new, best = self._new(solution), self._best()
+        if new is None:
+            return None
+        figure = new.figure(self._least)
+        before = math.inf if best is None else self._mixture.of(best).figure(self._least)
+        rival = self._rival / self._factors.get(self._least, 1.0)
+        return new if figure <= (1.0 - SMALL_GAIN) * min(before, rival) else None
 
     def _worth_a_build(self, solution: Solution | None) -> Solution | None:
         """A promising solution, or, once, one that is as fast and more exact: it leaves out what does not pay."""
         best, new = self._best(), self._new(solution)
         if (found := self._promising(solution)) is not None or new is None or best is None or not self._may_tidy:
             return found
+        if self._known[best].figure(self._least) > self._rival:
+            return None
         self._may_tidy = False
         before = self._mixture.of(best)
         return new if new.noise < before.noise and new.time <= WORTHWHILE * before.time else None
@@ -241,3 +272,7 @@ class _Mixing:
         low = self._inaccurate_db()
         found = (self._predicted_db(at) for at, one in self._known.items() if one.is_accurate)
         return min((one for one in found if low is None or one > low), default=None)
+
+
+def _within(most: float, value: float) -> float:
+    return min(most, max(-most, value))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -58,8 +60,8 @@ class Model:
         return min(one.figure(least) for one in judged if one.is_accurate and one.is_affordable)
 
 
-def _search(model, *, least=Least.TIME, limits=None, min_db=None):
-    find_mixtures(model.mixture, model.known, model, least=least, limits=limits or Limits(), min_db=min_db)
+def _search(model, *, least=Least.TIME, limits=None, min_db=None, rival=math.inf):
+    find_mixtures(model.mixture, model.known, model, least=least, limits=limits or Limits(), min_db=min_db, rival=rival)
     return model
 
 
@@ -71,6 +73,33 @@ def test_a_fidelity_is_reached_within_a_few_builds_at_nearly_the_lowest_time(nee
     optimum = mixture.solve(Least.TIME, Limits(noise=10 ** (-(needed_db - extra_db) / 10)))
     assert model.best() <= optimum.time * 1.04
     assert len(model.built) <= 3
+
+
+class Stiff(Model):
+    """A model whose fidelity follows the predicted one only in part, as where the noises are not independent."""
+
+    def judged(self, chosen):
+        return replace(
+            one := super().judged(chosen),
+            sqnr_db=(fidelity := 18.0 + 0.35 * (one.sqnr_db - 18.0)),
+            is_accurate=fidelity >= self.needed_db,
+        )
+
+
+def test_where_a_step_gains_less_than_it_was_asked_for_the_next_one_asks_for_more():
+    model = _search(Stiff(_mixture(), needed_db=22.0), min_db=22.0)
+    found = [model.judged(one.chosen).is_accurate for one in model.built]
+    assert found.index(True) <= 2
+    optimum = model.mixture.solve(Least.TIME, Limits(noise=10 ** (-(18.0 + 4.0 / 0.35) / 10)))
+    assert model.best() <= optimum.time * 1.04
+
+
+@pytest.mark.parametrize(("share", "builds"), [(0.9, False), (1.2, True)])
+def test_only_what_promises_less_than_a_build_elsewhere_is_built(share, builds):
+    mixture = _mixture()
+    optimum = mixture.solve(Least.TIME, Limits(noise=1e-3))
+    model = _search(Model(mixture, needed_db=30.0), min_db=30.0, rival=share * optimum.time)
+    assert bool(model.built) is builds
 
 
 @pytest.mark.parametrize("needed_db", [15.0, 30.0, 50.0])
