@@ -19,10 +19,11 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-CONVOLUTIONS = _names(
-    "conv1d conv2d conv3d convolution _convolution conv_transpose1d conv_transpose2d conv_transpose3d"
-    " Conv ConvTranspose"
-)
+TRANSPOSED_CONVOLUTIONS = _names("conv_transpose1d conv_transpose2d conv_transpose3d ConvTranspose")
+CONVOLUTIONS = _names("conv1d conv2d conv3d convolution _convolution Conv") | TRANSPOSED_CONVOLUTIONS
+BATCH_NORMS = _names("batch_norm _native_batch_norm_legit_no_training BatchNormalization")
+SUMS = _names("add add_ Add")
+"""Sums of two values, or of a value and a number."""
 LINEAR = _names("linear addmm Gemm")
 """Matrix products that add a bias themselves."""
 BATCHED_PRODUCTS = _names("bmm matmul baddbmm einsum MatMul")

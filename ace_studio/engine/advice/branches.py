@@ -11,11 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from ace_studio.records.graph import GraphTable
-from ace_studio.records.ops import operator_name
+from ace_studio.records.ops import BATCH_NORMS, CONVOLUTIONS, SUMS, TRANSPOSED_CONVOLUTIONS, operator_name
 
-_CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d", "convolution", "Conv"})
-_NORMS = frozenset({"batch_norm", "_native_batch_norm_legit_no_training", "BatchNormalization"})
-_SUMS = frozenset({"add", "add_", "Add"})
+_PLAIN = CONVOLUTIONS - TRANSPOSED_CONVOLUTIONS
+"""Without transposed ones: a transposed and a plain convolution cannot become one."""
 
 
 def parallel_branches(table: GraphTable) -> list[tuple[str, ...]]:
@@ -35,7 +34,7 @@ class _Branches:
     def groups(self) -> Iterator[tuple[str, ...]]:
         inner: set[int] = set()
         for root in reversed(range(len(self._kind))):  # a sum before the sums that it reads
-            if self._kind[root] not in _SUMS or root in inner:
+            if self._kind[root] not in SUMS or root in inner:
                 continue
             sums, leaves = self._summed(root)
             inner.update(sums)
@@ -45,7 +44,7 @@ class _Branches:
                 by_source[source].append(rows)
             for branches in by_source.values():
                 rows = [row for branch in branches for row in branch]
-                has_convolution = any(self._kind[row] in _CONVOLUTIONS for row in rows)
+                has_convolution = any(self._kind[row] in _PLAIN for row in rows)
                 if has_convolution and sum(map(bool, branches)) > 1:
                     saved_sums = sums[: len(branches) - 1]
                     yield tuple(self._table.op_id[row] for row in sorted((*rows, *saved_sums)))
@@ -55,14 +54,14 @@ class _Branches:
         sums, leaves = [root], list[int]()
         for one in sums:
             for row in self._read[one]:
-                is_part = self._kind[row] in _SUMS and self._readers[row] == 1
+                is_part = self._kind[row] in SUMS and self._readers[row] == 1
                 (sums if is_part else leaves).append(row)
         return sums, leaves
 
     def _branch(self, leaf: int) -> tuple[int, list[int]]:
         """The value that a branch reads, and its ops; none for the value itself."""
         rows: list[int] = []
-        for kinds in (_NORMS, _CONVOLUTIONS):
+        for kinds in (BATCH_NORMS, _PLAIN):
             if self._kind[leaf] in kinds and self._readers[leaf] == 1 and len(self._read[leaf]) == 1:
                 rows.append(leaf)
                 leaf = self._read[leaf][0]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from ace_studio.engine.ops.roles import stores_table
-from ace_studio.records.ops import CONVOLUTIONS, MATRIX_PRODUCTS, RECURRENT_CELLS, operator_name
+from ace_studio.records.ops import BATCH_NORMS, CONVOLUTIONS, MATRIX_PRODUCTS, RECURRENT_CELLS, SUMS, operator_name
 from ace_studio.records.recipes.plan import Precision
 
-_ABSORBED = frozenset({"batch_norm", "relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_min", "clamp_"})
-_ABSORBED |= {"BatchNormalization", "Relu", "Clip", "leaky_relu", "leaky_relu_", "LeakyRelu"}
+_ABSORBED = BATCH_NORMS | frozenset({"relu", "relu_", "relu6", "hardtanh", "hardtanh_", "clamp", "clamp_min", "clamp_"})
+_ABSORBED |= {"Relu", "Clip", "leaky_relu", "leaky_relu_", "LeakyRelu"}
 _POOLS = frozenset({"max_pool1d", "max_pool2d", "max_pool3d", "avg_pool2d", "adaptive_avg_pool2d"})
 _POOLS |= {"MaxPool", "AveragePool", "GlobalAveragePool"}
-_SUMS = frozenset({"add", "add_", "Add"})
 _MOVES = frozenset(
     {"view", "reshape", "flatten", "_unsafe_view", "transpose", "permute", "squeeze", "unsqueeze", "cat", "contiguous",
      "concat", "chunk", "split", "split_with_sizes", "t", "dropout", "alias", "detach", "clone", "Reshape", "Transpose",
@@ -19,7 +18,7 @@ _MOVES = frozenset(
 )  # fmt: skip
 _GATES = frozenset({"sigmoid", "sigmoid_", "silu", "silu_", "mul", "mul_", "Sigmoid", "Mul"})
 """ONNX Runtime alone has 8-bit kernels for these. OpenVINO fuses them in float behind a convolution."""
-_STATIC = CONVOLUTIONS | MATRIX_PRODUCTS | RECURRENT_CELLS | _ABSORBED | _POOLS | _SUMS | _MOVES
+_STATIC = CONVOLUTIONS | MATRIX_PRODUCTS | RECURRENT_CELLS | _ABSORBED | _POOLS | SUMS | _MOVES
 _WEIGHTED = MATRIX_PRODUCTS | RECURRENT_CELLS
 """Cells become products and gates. Whole sequences (``lstm``) stay one float node, which nothing here quantizes."""
 
