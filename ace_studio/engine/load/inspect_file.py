@@ -10,6 +10,7 @@ from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.sniff import checked_sha256
 from ace_studio.records.messages import FileReport, FileToTrust
 from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.shards import with_shards
 
 
 def inspect_file(path: Path) -> FileReport:
@@ -41,8 +42,8 @@ def inspect_file(path: Path) -> FileReport:
 
 
 def _size_bytes(path: Path) -> int:
-    """Of a file, or of the files in a folder; 0 of a model that has a name only."""
-    files = path.iterdir() if path.is_dir() else (path,)
+    """Of a file with those that it names, or of the files in a folder; 0 of a model that has a name only."""
+    files = path.iterdir() if path.is_dir() else with_shards(path)
     return sum(file.stat().st_size for file in files if file.is_file())
 
 

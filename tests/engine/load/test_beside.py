@@ -51,6 +51,8 @@ def test_weights_in_several_files_are_offered_by_their_index_alone(folder):
     index.write_text(json.dumps({"weight_map": table}))
     report = inspect_file(index)
     assert (report.kind, len(report.tensors), report.code) == ("weights-index", 43, (str(folder / "net.py"),))
+    of_shards = sum(path.stat().st_size for path in folder.rglob("*.safetensors"))
+    assert report.size_bytes == index.stat().st_size + of_shards
     assert inspect_file(folder / "net.py").weights == (str(index),)
 
 
