@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -105,11 +106,14 @@ class Desk:
 
 @pytest.fixture(autouse=True)
 def no_widgets_of_earlier_tests():
-    """Delete what connections and Python's cycles keep of them: every style that is set goes through all widgets."""
+    """Delete what connections and Python's cycles keep of them: every style that is set goes through all widgets.
+
+    Widgets that Qt made are Qt's to delete: each graphics layout has a hidden one, which it deletes itself.
+    """
     application = QApplication.instance()
     if isinstance(application, QApplication):
         for widget in application.topLevelWidgets():
-            if widget.parent() is None:
+            if widget.parent() is None and shiboken6.createdByPython(widget):
                 widget.deleteLater()
         application.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
