@@ -44,7 +44,7 @@ def shard_files(index: Path) -> tuple[Path, ...]:
         more = f" and {len(missing) - _MOST_SHOWN} more" if len(missing) > _MOST_SHOWN else ""
         raise _bad(
             index,
-            f"names {len(names)} files of weights, of which {len(missing)} are not here",
+            f"names files of weights that are not beside it ({len(missing)} of {len(names)})",
             why=f"missing: {', '.join(missing[:_MOST_SHOWN])}{more}",
             remedy="download the rest into the same folder",
         )

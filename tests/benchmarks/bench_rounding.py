@@ -92,8 +92,11 @@ def figures_of(name: str, found: dict[str, tuple[ToolFound, float]]) -> list[Fig
             continue
         gain = (learned or 0.0) - tool.sqnr_db
         least = LEAST_GAIN_DB if other in OURS else 0.0
-        what = f"int4 weights of {name}, learned rounding over {other}"
-        figures.append(Figure(id=f"rounding.{name}.{other}", what=what, value=gain, unit="dB", lost=gain < least))
+        claim = f"; claim: {least:g} dB" if least else ""
+        what = f"SQNR of {name} with int4 weights, gained by learned rounding{claim}"
+        figures.append(
+            Figure(id=f"rounding.{name}.{other}", what=what, value=gain, unit="dB", peer=other, lost=gain < least)
+        )
     return figures
 
 
