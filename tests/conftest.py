@@ -78,6 +78,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs a CUDA device, and torch sees none here")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put slow tests last in the share of each process, so that a slow machine runs all others before its limit.
+
+    Each process of xdist begins with an equal part of the list, in order.
+    """
+    processes = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    parts = ([one for one in items if not _is_slow(one)], [one for one in items if _is_slow(one)])
+    items[:] = [
+        one
+        for process in range(processes)
+        for part in parts
+        for one in part[len(part) * process // processes : len(part) * (process + 1) // processes]
+    ]
+
+
 def _is_slow(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(name) is not None for name in ("slow", "heavy"))
 
