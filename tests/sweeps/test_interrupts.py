@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -16,20 +18,33 @@ def usual():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_ctrl_c_that_python_drops_is_noted(usual):
-    class Deleted:
-        def __del__(self):
-            signal.raise_signal(signal.SIGINT)
+DROPPED = """
+import signal
+from ace_studio.sweeps.interrupts import noted_interrupts
 
-    with noted_interrupts() as noted:
-        one = Deleted()
-        assert not noted.is_set()
-        del one
-        assert noted.is_set()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+class Deleted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with noted_interrupts() as noted:
+    one = Deleted()
+    print(noted.is_set())
+    del one
+    print(noted.is_set())
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        print("interrupted")
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_a_ctrl_c_that_python_drops_is_noted(root):
+    """In a process of its own: the signals ended that of the tests once."""
+    words = [sys.executable, "-c", DROPPED]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["False", "True", "interrupted", "True"], done.stderr
 
 
 def test_other_threads_and_other_handlers_are_left_alone(usual):
