@@ -135,7 +135,10 @@ def _unpaid_words(regions: Sequence[Region], candidate: Candidate) -> str:
     words = f"{lows} does not pay here: {len(unpaid)} of {len(regions)} regions"
     if len(kept) == len(unpaid):
         return f"{words}, kept at {' or '.join(dict.fromkeys(kept))}"
-    return f"{words}, {len(kept)} of them kept at {exact[0]}: keeping all gained nothing that shows"
+    stay = f"the other {len(unpaid) - len(kept)}" if kept else "they"
+    lower = " or ".join(dict.fromkeys(own for own, high in zip(planned, exact, strict=True) if own != high))
+    why = f"{stay} stay at {lower}, as {exact[0]} there saves no time of the model that can be measured"
+    return f"{words}; {len(kept)} kept at {exact[0]}, {why}" if kept else f"{words}; {why}"
 
 
 def _float_words(job: CompressionJob, run: TargetRun) -> str:
