@@ -24,6 +24,7 @@ from torch import nn
 from ace_studio.engine.capture.namespaces import AnyFunction, KeepWhole, model_modules, replaced
 from ace_studio.engine.capture.through_fx import recorded
 from ace_studio.engine.replaced import replaced_attribute
+from ace_studio.engine.subgraphs.run_pieces import is_autograd_function, stand_in
 from ace_studio.engine.torch_private.dynamo import traced_without_analysis
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import CaptureControl, ControlKind
@@ -70,7 +71,7 @@ class Control:
     @contextmanager
     def applied(self, method: str, module: nn.Module) -> Iterator[None]:
         """Replace the function by its substitute wherever the user's code finds it, while the block runs."""
-        substitute = self._substitute(method)
+        substitute = stand_in(self.target, lambda function: self._marked(function, method))
         if inspect.isclass(self.owner):
             # A static method stays one: a plain function in its place would be given the object.
             is_static = isinstance(inspect.getattr_static(self.owner, self.name), staticmethod | classmethod)
@@ -80,14 +81,14 @@ class Control:
             with replaced(module, {self.target: substitute}, owner=self.owner):
                 yield
 
-    def _substitute(self, method: str) -> AnyFunction:
+    def _marked(self, function: AnyFunction, method: str) -> AnyFunction:
         if self.row.mark is None:
-            return recorded(self.target, noticed=lambda: self.used_by.add(method))
+            return recorded(function, noticed=lambda: self.used_by.add(method))
 
-        @functools.wraps(self.target)
+        @functools.wraps(function)
         def counted(*args: Any, **kwargs: Any) -> Any:
             self.used_by.add(method)
-            return self.target(*args, **kwargs)
+            return function(*args, **kwargs)
 
         return self.row.mark(counted)
 
@@ -197,6 +198,8 @@ def _resolve(choice: CaptureControl, space: Any, dotted: str) -> Control | None:
         owner, path = sys.modules[path[0]], path[1:]
     for name in path[:-1]:
         owner = getattr(owner, name, None)
+    if path[-1] == "apply" and is_autograd_function(owner):
+        return _resolve(choice, space, dotted.removesuffix(".apply"))
     target = getattr(owner, path[-1], None) if owner is not None else None
     return Control(choice, owner, path[-1], target) if callable(target) else None
 

@@ -16,11 +16,12 @@ from typing import Any
 from torch import nn
 
 from ace_studio.engine.fixes.source_text import Function, SourceText, statements_at
+from ace_studio.engine.subgraphs.run_pieces import is_autograd_function
 
 
 @dataclass(frozen=True)
 class FoundFunction:
-    """A live function or module class that a control can name."""
+    """A live function, autograd function or module class that a control can name."""
 
     target: Any
     reference: str
@@ -96,20 +97,26 @@ class Spot:
                 yield kind
 
     def _enclosing(self) -> Iterator[FoundFunction]:
-        """The function around the line, unless it is a forward, without which there is no graph."""
+        """The function around the line, unless it is a module's forward, without which there is no graph."""
         names = [one.name for one in self.scopes]
-        if self.space is None or self.function is None or self.function.name in ("forward", "__call__", "__init__"):
+        if self.space is None or self.function is None:
             return
         target: Any = self.space
         for name in names:
-            target = getattr(target, name, None)
-        if callable(target) and not inspect.isclass(target):
+            owner, target = target, getattr(target, name, None)
+            if is_autograd_function(owner):
+                yield FoundFunction(owner, reference_of(owner), owner.__name__)
+                return
+        is_plain = callable(target) and not inspect.isclass(target)
+        if is_plain and self.function.name not in ("forward", "__call__", "__init__"):
             yield FoundFunction(target, f"{self.space.__name__}:{'.'.join(names)}", names[-1])
 
     def _called(self) -> Iterator[FoundFunction]:
         for call in self.calls():
             target = self.resolve(call.func)
-            if isinstance(target, nn.Module):
+            if is_autograd_function(owner := getattr(target, "__self__", None)):
+                yield FoundFunction(owner, reference_of(owner), owner.__name__)
+            elif isinstance(target, nn.Module):
                 kind = type(target)
                 yield FoundFunction(kind, reference_of(kind), kind.__name__)
             elif inspect.isclass(target) or not callable(target):

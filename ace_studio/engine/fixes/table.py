@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from torch import nn
+
 from ace_studio.engine.fixes.branches import Branch, CannotRewriteError, branch_at, guarded_operation
 from ace_studio.engine.fixes.cond import cond_text
 from ace_studio.engine.fixes.constants import ValueCalls, value_calls
@@ -107,6 +109,10 @@ def _is_pythons(found: FoundFunction) -> bool:
     return found.reference.partition(":")[0] in _PYTHONS_OWN or inspect.isbuiltin(found.target)
 
 
+def _is_module_class(found: FoundFunction) -> bool:
+    return inspect.isclass(found.target) and issubclass(found.target, nn.Module)
+
+
 def _is_torchs(found: FoundFunction) -> bool:
     return found.reference.partition(":")[0].partition(".")[0] in ("torch", "_operator")
 
@@ -114,7 +120,7 @@ def _is_torchs(found: FoundFunction) -> bool:
 def _user_functions(spot: Spot) -> Iterator[FoundFunction]:
     """Functions written in Python that are not torch's."""
     for found in spot.functions():
-        if not (inspect.isclass(found.target) or _is_pythons(found) or _is_torchs(found)):
+        if not (_is_module_class(found) or _is_pythons(found) or _is_torchs(found)):
             yield found
 
 
@@ -122,7 +128,7 @@ def _wrappable(spot: Spot) -> Iterator[FoundFunction]:
     """Functions of a module, Python's own included; not methods, whose object a graph cannot hold."""
     for found in spot.functions():
         is_method = "." in found.reference.rpartition(":")[2]
-        if not (inspect.isclass(found.target) or is_method or _is_torchs(found)):
+        if not (_is_module_class(found) or is_method or _is_torchs(found)):
             yield found
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from safetensors.torch import load_file
@@ -426,7 +426,7 @@ def _marked_one(name: str, mark: Callable[[Any], Any]) -> Iterator[None]:
     for parent in parents:
         owner = getattr(owner, parent)
     plain = getattr(owner, last)
-    substitute = mark(_python_function(plain))
+    substitute = stand_in(plain, lambda function: mark(_python_function(function)))
     changed = [(owner, last)]
     for other in list(sys.modules.values()) if not parents else []:
         changed += [
@@ -450,6 +450,23 @@ def _marked_one(name: str, mark: Callable[[Any], Any]) -> Iterator[None]:
 
 
 _ABSENT = object()
+
+
+def stand_in(plain: Any, mark: Callable[[Any], Any]) -> Any:
+    """What stands for a function while it is marked; an autograd function is called by the ``apply`` of its class."""
+    if not is_autograd_function(plain):
+        return mark(plain)
+
+    @functools.wraps(plain, updated=())  # torch writes the name of `apply`, which is torch's own, into graphs
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        return plain.apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    return type(plain.__name__, (), {"apply": staticmethod(mark(apply))})
+
+
+def is_autograd_function(target: object) -> TypeGuard[type[torch.autograd.Function]]:
+    """Whether it is a class whose ``apply`` computes with a gradient of its own."""
+    return inspect.isclass(target) and issubclass(target, torch.autograd.Function)
 
 
 def _python_function(function: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -45,6 +46,24 @@ class Child(Net):
     pass
 
 
+class Doubled(torch.autograd.Function):
+    """An autograd function whose code the compiler cannot read."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        time.sleep(0)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient * 2
+
+
+class Doubling(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return Doubled.apply(x).relu()
+
+
 def by_controls(function: str, kind: str) -> AbstractContextManager[Any]:
     return Controls([CaptureControl(function=function, treat_as=ControlKind(kind))], Child()).applied("dynamo")
 
@@ -65,6 +84,19 @@ def test_a_method_stays_what_it_is_while_it_is_marked_and_after(
         assert vars(owner)[name] is not before.get(name)
         assert torch.equal(getattr(owner(), name)(torch.zeros(2)), torch.ones(2))
     assert dict(vars(owner)) == before and vars(owner).get(name) is before.get(name)
+
+
+@pytest.mark.parametrize("kind", ["nonstrict_trace", "allow_in_graph"])
+@pytest.mark.parametrize(
+    ("apply", "name"), [(by_controls, "Doubled"), (by_controls, "Doubled.apply"), (by_runner, "Doubled")]
+)
+def test_an_autograd_function_is_marked_by_its_class(apply: Apply, name: str, kind: str) -> None:
+    before = Doubled
+    with apply(f"{__name__}:{name}", kind):
+        compiled = torch.compile(Doubling(), backend="eager", fullgraph=True)
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
+        assert Doubled is not before
+    assert Doubled is before
 
 
 @pytest.mark.parametrize("kind", KINDS)

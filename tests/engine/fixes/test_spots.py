@@ -12,7 +12,13 @@ from ace_studio.engine.fixes.spots import Spot, reference_of
 
 SOURCE = """
 import math
+import torch
 from torch import nn
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.item() * 2  # inside
 
 def helper(x):
     return x.item()
@@ -33,6 +39,9 @@ class Net(nn.Module):
 
     def side(self, x):
         return helper(x)  # method
+
+    def doubled(self, x):
+        return Doubled.apply(x)  # applied
 """
 
 
@@ -62,6 +71,13 @@ def test_the_function_around_the_line_is_found_unless_it_is_forward(spot):
     first, second = spot("method").functions()
     assert first.reference == "spotted:Net.side"
     assert second.reference == "spotted:helper"
+
+
+@pytest.mark.parametrize(
+    ("line", "names"), [("inside", ["spotted:Doubled"]), ("applied", ["spotted:Net.doubled", "spotted:Doubled"])]
+)
+def test_an_autograd_function_is_found_by_its_own_line_and_where_it_is_applied(spot, line, names):
+    assert [found.reference for found in spot(line).functions()] == names
 
 
 def test_names_are_resolved_to_live_objects_also_if_imported_inside(spot):
