@@ -278,8 +278,11 @@ def _mark(item: QTreeWidgetItem, kinds: Collection[str], *, can_tick: bool) -> N
     """Tick, precision and whether they can be chosen."""
     is_some = _HIGH in kinds and len(kinds) > 1
     state = Qt.CheckState.PartiallyChecked if is_some else Qt.CheckState.Checked
-    item.setCheckState(_NAME, Qt.CheckState.Unchecked if set(kinds) <= {_HIGH, ""} else state)
-    item.setText(_PRECISION, next(iter(kinds), "") if len(kinds) == 1 else tr("mixed"))
+    shown = Qt.CheckState.Unchecked if set(kinds) <= {_HIGH, ""} else state
+    # Where nothing is planned yet, an empty box that takes no click would say that nothing is compressed.
+    is_known = can_tick or bool(set(kinds) - {""})
+    item.setData(_NAME, Qt.ItemDataRole.CheckStateRole, shown if is_known else None)
+    item.setText(_PRECISION, tr("mixed") if len(kinds) > 1 else next(iter(kinds), ""))
     item.setToolTip(_PRECISION, ", ".join(sorted(kinds)))
     usual = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
     tick = Qt.ItemFlag.ItemIsUserCheckable | Qt.ItemFlag.ItemIsEditable
@@ -290,5 +293,5 @@ def _note(document: Document) -> str:
     if document.graph is None:
         return tr("Trace the model to choose by module.")
     if document.recipe.plan.from_goal:
-        return tr("The goal chooses. Choose a precision above to tick modules by hand.")
+        return tr("Choose a precision above to tick modules by hand.")
     return ""

@@ -86,11 +86,18 @@ def test_a_tick_is_set_by_the_space_key_too(desk, layered_plan):
     assert rules(desk) == [("module:stem", "int8-static")]
 
 
-def test_ticks_are_shown_but_not_offered_while_the_goal_chooses(desk, layered_plan):
+def test_ticks_are_not_offered_while_the_goal_chooses_and_not_shown_until_it_has(desk, layered_plan):
     desk.session.plan.set_plan_from_goal(True)
     desk.settle()
-    assert not item_of(layered_plan, "stem").flags() & Qt.ItemFlag.ItemIsUserCheckable
-    assert "goal" in layered_plan.precision.modules._note.text()
+    for path in ("", "stem", "layers"):
+        item = item_of(layered_plan, path)
+        assert not item.flags() & Qt.ItemFlag.ItemIsUserCheckable
+        assert item.data(0, Qt.ItemDataRole.CheckStateRole) is None
+        assert item.text(1) == ""
+    assert "by hand" in layered_plan.precision.modules._note.text()
+    desk.session.plan.set_plan_from_goal(False)
+    desk.settle()
+    assert item_of(layered_plan, "stem").checkState(0) is Qt.CheckState.Unchecked
 
 
 def test_a_module_of_very_many_ops_lists_them_in_parts(desk):
