@@ -15,7 +15,6 @@ from ace_studio.gui.widgets.small import button, label, plain_text, selectable, 
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.problems import problem_text, told_problem
 from ace_studio.records.errors import Problem
-from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, Part
 from ace_studio.session.run_warnings import is_told, warnings_by_side
 from ace_studio.session.session import Session
@@ -53,14 +52,8 @@ class ProblemsPanel(Panel):
             words = tr("The capture stops at {breaks}{left}", breaks=plural(len(breaks), "break"), left=left)
             self._cards.addWidget(_Note(words, below=row(show, None)))
         for warning, side in warnings_by_side(document):
-            where = _of_side(side, _place_words(warning.where))
+            where = ": ".join(filter(None, (side, _place_words(warning.where))))
             self._cards.addWidget(_Note(told(warning.what), where=where))
-        found = document.comparison
-        for at, run in enumerate(document.runs):
-            side = "" if found is None else NAMES[found.side_of(at)]
-            for warning in run.warnings:
-                where = _of_side(side, f"{run.target} {run.precision}".strip())
-                self._cards.addWidget(_Note(told(warning.what), where=where))
         if not self._cards.count():
             self._cards.addWidget(label(tr("Nothing went wrong."), "dim"))
 
@@ -108,11 +101,6 @@ def _more(problem: Problem) -> QVBoxLayout:
 def _place_words(where: str) -> str:
     """A place as the window says it; a key of the recipe is none."""
     return "" if where.startswith("[") else where
-
-
-def _of_side(side: str, where: str) -> str:
-    """A place in A or in B while these are compared."""
-    return ": ".join(filter(None, (side, where)))
 
 
 def _place(where: str) -> QLabel:

@@ -135,7 +135,7 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
         words = [problem_text(error)] if error else [not_run_words(runs[at])] if runs[at].not_run else []
         return "\n".join([*words, *(told(warning.what) for warning in rows[at].warnings)])
 
-    notes = [bool(row.warnings or row.run.not_run) for row in rows]
+    notes = [bool(_warned(row) or row.run.not_run) for row in rows]
     p50, p10, p90 = (
         [getattr(run.latency_ms, name) if run.latency_ms else None for run in runs] for name in ("p50", "p10", "p90")
     )
@@ -251,7 +251,13 @@ def _status(row: ResultRow) -> str:
     words = tr(run.status.value if run.status is not RunStatus.OK or run.latency_ms else "built")
     if run.not_run and run.status is RunStatus.OK:
         words = tr("not run")
-    return f"{words}, {plural(len(row.warnings), 'warning')}" if row.warnings else words
+    warned = _warned(row)
+    return f"{words}, {plural(warned, 'warning')}" if warned else words
+
+
+def _warned(row: ResultRow) -> int:
+    """How many warnings a row has; why a run was dropped is none."""
+    return sum(warning not in row.run.warnings for warning in row.warnings)
 
 
 def figure_columns(rows: Sequence[ComparedRow], colours: Colours) -> list[Column]:
