@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
 from ace_studio.gui.style.colours import Colours
@@ -18,6 +17,8 @@ from ace_studio.session.session import Session
 
 _NAME_ANCHORS = (1.35, -0.35, 2.2, -1.2)
 """Where a name goes: above its point, below it, further up, further down; in heights of the text."""
+_NAME_MARGIN_PX = 4
+"""Above and below the letters of a name: names may overlap there."""
 
 _NARROWEST_NAME_PX = 60
 _WIDEST_NAME_PX = 170
@@ -155,7 +156,10 @@ class Chart(QWidget):
         *,
         include: tuple[Sequence[float], Sequence[float]] = ((), ()),
     ) -> None:
-        """Place names at their points without overlaps. Values in ``include`` (x, y) stay visible too."""
+        """Place names at their points; one that has no place without an overlap is left out, its point has a tool tip.
+
+        Values in ``include`` (x, y) stay visible too.
+        """
         self._names = sorted(names, key=lambda name: name[1])
         self._include = include
         self.arrange()
@@ -187,15 +191,21 @@ class Chart(QWidget):
         low = max(0.0, low) if min(xs) >= 0 else low
         self.plot.setXRange(low, high, padding=0)
         self.plot.setYRange(min(ys) - 0.45 * along, max(ys) + 0.45 * along, padding=0)
-        ends = [-math.inf] * len(_NAME_ANCHORS)
-        for item, x, _ in self._names:
-            half = self.fontMetrics().horizontalAdvance(item.textItem.toPlainText()) / 2 + 4
-            centre = (x - low) / (high - low) * width
-            centre_in = min(max(centre, half), width - half)
-            slot = next((at for at, end in enumerate(ends) if end <= centre_in - half), 0)
-            ends[slot] = centre_in + half
-            # An anchor beside the middle keeps the name inside the plot.
-            item.setAnchor((0.5 + (centre - centre_in) / (2 * half), _NAME_ANCHORS[slot]))
+        (_, (bottom, top)), height = self.plot.getViewBox().viewRange(), self.plot.getViewBox().height()
+        plot = QRectF(0, 0, width, height)
+        taken: list[QRectF] = []
+        for item, x, y in self._names:
+            room = item.textItem.boundingRect()
+            centre, down = (x - low) / (high - low) * width, (top - y) / (top - bottom) * height
+            left = max(0.0, min(centre - room.width() / 2, width - room.width()))
+            places = ((each, QRectF(QPointF(left, down - each * room.height()), room.size())) for each in _NAME_ANCHORS)
+            free = [one for one in places if plot.contains(one[1]) and not any(map(one[1].intersects, taken))]
+            item.setVisible(bool(free))
+            if free:
+                anchor, place = free[0]
+                # An anchor beside the middle keeps the name inside the plot.
+                item.setAnchor(((centre - left) / room.width(), anchor))
+                taken.append(place.adjusted(0, _NAME_MARGIN_PX, 0, -_NAME_MARGIN_PX))
 
 
 class ChartView(QWidget):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyqtgraph as pg
 import pytest
+from msgspec.structs import replace
 
 from tests.gui.charting import open_chart
 from tests.gui.run_results import REPORT, TABLE, result_of, run_of, show_result
@@ -42,3 +43,28 @@ def test_all_sizes_are_in_one_unit_that_the_title_names(desk):
     show_result(desk, TABLE, result_of(TABLE, runs, baseline=None, worst=(), chosen=0))
     sizes = open_chart(desk, charts, "overview").sizes
     assert (sizes.title.text(), texts(sizes)) == ("Size in MB", ["0.90", "12.00", "40.00"])
+
+
+@pytest.mark.parametrize(("width", "is_whole"), [(380, False), (2400, True)])
+def test_names_of_points_never_lie_on_each_other_and_are_left_out_where_there_is_no_room(desk, width, is_whole):
+    desk.captured(TABLE, REPORT)
+    charts = desk.panel("charts")
+    pairs = zip(("int8-static", "int8-dynamic") * 3, (("onnxruntime", "openvino", "inductor") * 2), strict=True)
+    runs = tuple(
+        replace(run_of(TABLE, target, p50=2.0 + 3 * at, drop=0.001 * at), precision=precision)
+        for at, (precision, target) in enumerate(pairs)
+    )
+    show_result(desk, TABLE, result_of(TABLE, runs, baseline=None, worst=(), chosen=0))
+    overview = open_chart(desk, charts, "overview")
+    overview.setParent(None)
+    overview.resize(width, 300)
+    overview.show()
+    desk.settle()
+    chart = overview.trade_off
+    shown = [item for item in chart.plot.items if isinstance(item, pg.TextItem) and item.isVisible()]
+    assert (len(shown) == len(runs)) is is_whole
+    places = [item.mapRectToScene(item.boundingRect()).adjusted(0, 4, 0, -4) for item in shown]
+    assert all(chart.plot.vb.sceneBoundingRect().adjusted(-1, -1, 1, 1).contains(place) for place in places)
+    assert not [at for at, one in enumerate(places) if any(map(one.intersects, places[at + 1 :]))]
+    overview.hide()
+    overview.setParent(charts)
