@@ -67,6 +67,8 @@ def steps_of(document: Document) -> tuple[NextStep, ...]:
 
 def _after_opening(done: dict[str, str], document: Document) -> str:
     """The step to take now with a model that can be run; empty if everything is done."""
+    if document.failure is not None:
+        return "trace"
     if not done["run"]:
         return "run"
     if done["export"]:
@@ -95,6 +97,11 @@ def needs_entry(document: Document) -> bool:
     return is_code and not document.recipe.model.entry
 
 
+def is_no_model(document: Document) -> bool:
+    """Whether what is open can only be looked at: a folder without the configuration of a model."""
+    return document.file is not None and document.file.trust == "inspect"
+
+
 def has_random_weights(document: Document) -> bool:
     """Whether the model is made by its class or its name alone, so that its weights come from nowhere."""
     file, model = document.file, document.recipe.model
@@ -115,7 +122,9 @@ def _done(document: Document) -> dict[str, str]:
     is_low = bool(recipe.plan.precisions - {Precision.FP32})
     compresses = recipe.goal.has_bound if recipe.plan.from_goal else is_low
     return {
-        "open": PurePath(file.path).name if file is not None and not needs_entry(document) else "",
+        "open": PurePath(file.path).name
+        if file is not None and not (needs_entry(document) or is_no_model(document))
+        else "",
         "trust": trusted if file is not None and not document.needs_trust else "",
         "inputs": inputs or (tr("As they were traced") if document.graph is not None else ""),
         "trace": plural(document.graph.op_count, "op") if document.graph is not None else "",
@@ -148,10 +157,12 @@ def _todo(step: str, document: Document) -> str:
     else:
         trust = tr("{name} is code: look at what would run, then allow it", name=name)
     return {
-        "open": why_not(document),
+        "open": tr("This folder is no model: open one of its files") if is_no_model(document) else why_not(document),
         "trust": trust,
         "inputs": tr("Optional: without examples, sizes are proposed from the first layer"),
-        "trace": tr("Optional: see the graph first"),
+        "trace": tr("Not captured: correct the cause, then trace again")
+        if document.failure is not None
+        else tr("Optional: see the graph first"),
         "plan": tr("Nothing is compressed: choose a precision or a goal"),
         "run": tr("Compress and measure: {plan}", plan=plan) if plan else tr("Measure; nothing is compressed yet"),
         "compare": tr("See what was lost and won, side by side"),

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ace_studio.gui.words.steps import StepState, has_random_weights, steps_of, why_not
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import FileReport, JobFinished
+from ace_studio.records.messages import FileReport, JobFailed, JobFinished
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.document import Activity, Document, EngineState, JobKind
@@ -135,6 +135,22 @@ def test_the_first_step_says_when_a_file_could_not_be_opened():
     refused = replace(looking, problems=(Problem(code=ErrorCode.BAD_FILE, what="not a model"),))
     words = [steps_of(one)[0].why for one in (looking, refused)]
     assert words == ["Looking at the file", "It could not be opened"]
+
+
+def test_a_folder_that_is_no_model_is_not_opened_though_a_trace_says_what_it_lacks():
+    folder = replace(FILE, kind="folder", label="Folder", trust="inspect")
+    steps = {step.id: step for step in steps_of(Document(recipe=Recipe(model=ModelChoice(source="net")), file=folder))}
+    assert steps["open"].state is StepState.NEXT
+    assert steps["open"].why == "This folder is no model: open one of its files"
+    assert steps["trace"].state is StepState.OPEN
+
+
+def test_after_a_capture_that_failed_the_trace_comes_next_and_not_a_run_of_the_same(opened, engine):
+    opened.jobs.trace()
+    refused = Problem(code=ErrorCode.NOT_CAPTURED, what="forward raised")
+    opened.apply(JobFailed(job=engine.job, problems=(refused,)))
+    (step,) = (step for step in steps_of(opened.document) if step.state is StepState.NEXT)
+    assert (step.id, step.why) == ("trace", "Not captured: correct the cause, then trace again")
 
 
 def test_without_a_model_the_tooltip_says_to_open_one():

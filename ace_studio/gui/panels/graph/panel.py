@@ -31,7 +31,7 @@ from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, fill_combo, label, show_words
 from ace_studio.gui.words.formatting import plural
-from ace_studio.gui.words.steps import why_fixed, why_not
+from ace_studio.gui.words.steps import is_no_model, why_fixed, why_not
 from ace_studio.records.by_identity import are_same
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import WEIGHTS_ALONE
@@ -415,6 +415,9 @@ class GraphPanel(Panel):
             return f"{words} …", tr("The graph appears here as soon as it is captured."), ()
         if document.could_not_open:
             return tr("This file could not be opened"), told(document.problems[-1].what), ()
+        if is_no_model(document):
+            text = tr("Open one of its files, or a folder from Hugging Face, which has a config.json.")
+            return tr("This folder is no model"), text, ()
         trace, run = self._start_buttons(document)
         if document.rungs:
             text = tr("The Problems panel says why; the Run panel lists what was tried.")
