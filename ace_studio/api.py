@@ -103,15 +103,19 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     dims: dict[str, str] | None = None,
     shapes_from: str = "examples",
     default: str | None = None,
-    rules: Sequence[tuple[str, str]] = (),
+    rules: Sequence[tuple[str, str] | Mapping[str, Any]] = (),
     max_drop: float | None = None,
     min_sqnr_db: float | None = None,
     max_size_mb: float | None = None,
     max_latency_ratio: float | None = None,
     optimize: str = "latency",
     target: str | Sequence[str] = "auto",
+    sizes: Mapping[str, Sequence[int]] | None = None,
     rungs: Sequence[str] | None = None,
     controls: Sequence[tuple[str, str]] = (),
+    time_limit_s: float = 600.0,
+    compare_rungs: bool = False,
+    batch_only: bool = False,
     samples: int = 64,
     subset: str = "first",
     observer: str = "min-max",
@@ -123,6 +127,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     improve: Sequence[str] = (),
     improve_by_search: bool = True,
     improve_max_seconds: float = 120.0,
+    sensitivity: Mapping[str, Any] | None = None,
     threads: int | str = 1,
     rounds: int = 30,
     device: str = "auto",
@@ -136,7 +141,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     out: str | Path | None = None,
     on_event: Callable[[Event], None] = lambda _event: None,
 ) -> CompileResult:
-    """Trace, compress, lower, measure and verify ``model``; every key of the recipe is a keyword.
+    """Trace, compress, lower, measure and verify ``model``; keys of the recipe are keywords.
 
     Args:
         model: The module; it is put in eval mode and left as it is otherwise.
@@ -154,15 +159,20 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
             have sizes that no example covers stops before anything is built.
         default: Precision of every op that no rule matches: fp32, fp16, bf16, int8-static, int8-dynamic, ...; without
             it and with a goal, the goal chooses.
-        rules: ``(match, precision)`` pairs, such as ``("module:layer1.*", "fp32")``; later ones win.
+        rules: ``(match, precision)`` pairs, such as ``("module:layer1.*", "fp32")``, or the keys of ``[[plan.rules]]``;
+            later ones win.
         max_drop: Largest relative drop of the metric, a fraction.
         min_sqnr_db: Smallest fidelity of the outputs, dB.
         max_size_mb: Largest artifact, 10^6 bytes.
         max_latency_ratio: Largest latency as a fraction of the baseline's.
         optimize: ``latency``, ``size`` or ``accuracy``.
         target: A target, several, or ``auto`` for all that are available.
+        sizes: ``{"x.0": (1, 4, 8)}``: smallest, usual and largest size, for TensorRT and ExecuTorch.
         rungs: Capture methods to try, in order.
         controls: ``(function, treatment)`` pairs, such as ``("model:get_number", "nonstrict_trace")``.
+        time_limit_s: Seconds that one capture method may take.
+        compare_rungs: Whether the methods behind the first that succeeds are tried too, for a comparison.
+        batch_only: Whether only the batch stays dynamic, for a model whose trace takes too long.
         samples: Calibration examples to use at most.
         subset: Which, if there are more: ``first``, ``spread`` or ``random``.
         observer: How activation ranges follow from the examples: ``min-max``, ``percentile``, ``mse`` or ``entropy``.
@@ -175,6 +185,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
             ``compensate``, ``gptq``, ``awq``, ``learned-rounding``; each is kept only if it helps.
         improve_by_search: Whether a search for a goal tries these by itself before it keeps ops high.
         improve_max_seconds: The most time that ``learned-rounding`` takes to learn, per plan.
+        sensitivity: The keys of ``[sensitivity]``: ``{"scan": "on"}``.
         threads: Threads for every target and the baseline, ``"all"``, or ``"best"``: the number with which the
             original is fastest.
         rounds: Interleaved measuring rounds.
@@ -196,7 +207,8 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
     recipe = _recipe_of(
         {
             "inputs": {"dims": dims or {}, "shapes_from": shapes_from},
-            "capture": _capture_table(rungs, controls),
+            "capture": _capture_table(rungs, controls)
+            | {"time_limit_s": float(time_limit_s), "compare_rungs": compare_rungs, "batch_only": batch_only},
             "calibration": {
                 "samples": samples,
                 "subset": subset,
@@ -208,6 +220,7 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
                 "by_search": improve_by_search,
                 "max_seconds": float(improve_max_seconds),
             },
+            "sensitivity": dict(sensitivity or {}),
             "evaluate": {
                 "function": "evaluate" if evaluate is not None and metric else None,  # refused: one of them is enough
                 "higher_is_better": higher_is_better,
@@ -230,7 +243,10 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
                 "batches": list(batches),
                 "decode": None if decode is None else dict(decode),
             },
-            "targets": {"names": [target] if isinstance(target, str) else list(target)},
+            "targets": {
+                "names": [target] if isinstance(target, str) else list(target),
+                "sizes": {dim: list(three) for dim, three in (sizes or {}).items()},
+            },
             "prune": dict(prune or {}),
             "finetune": dict(finetune or {})
             | {
@@ -324,7 +340,7 @@ def _recipe_of(
     tables: dict[str, dict[str, Any]],
     *,
     default: str | None,
-    rules: Sequence[tuple[str, str]],
+    rules: Sequence[tuple[str, str] | Mapping[str, Any]],
     grids: Mapping[str, Any] | None = None,
 ) -> Recipe:
     """The recipe of the keywords, checked like one from a file.
@@ -334,9 +350,13 @@ def _recipe_of(
     document: dict[str, Any] = {
         table: {key: value for key, value in values.items() if value is not None} for table, values in tables.items()
     }
-    if default is not None or rules:
-        named = [{"match": match, "precision": precision} for match, precision in rules]
-        document["plan"] = {"default": default or str(Precision.FP32), "rules": named, **(grids or {})}
+    pair = ("match", "precision")
+    document["plan"] = {
+        "default": default or str(Precision.FP32),
+        "rules": [dict(one) if isinstance(one, Mapping) else dict(zip(pair, one, strict=True)) for one in rules],
+        "from_goal": default is None and not rules,
+        **(grids or {}),
+    }
     faults = recipe_faults(document | {"model": {"source": "a module"}})
     if faults:
         raise AceError(

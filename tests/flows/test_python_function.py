@@ -6,6 +6,8 @@ from torch import nn
 
 import ace_studio
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import PlanRule, Precision
+from ace_studio.records.recipes.recipe import CaptureChoice, ScanChoice, SensitivityChoice
 from ace_studio.records.results import ResultStatus
 
 
@@ -75,10 +77,40 @@ def test_a_goal_without_a_plan_chooses_the_precision_itself():
     assert result.report.goal_met
 
 
+def test_every_keyword_reaches_the_recipe(monkeypatch):
+    monkeypatch.setattr("ace_studio.api._compiled", lambda _loaded, recipe, *_: recipe)
+    recipe = ace_studio.compile(
+        make_net(),
+        tracing_inputs=[points(2, 1)],
+        time_limit_s=60,
+        compare_rungs=True,
+        batch_only=True,
+        rules=[("op:*", "fp32"), {"match": "id:linear", "precision": "int8-weight", "group_size": 64}],
+        sensitivity={"scan": "off", "probes": 2},
+        sizes={"input.0": (1, 2, 8)},
+    )
+    assert recipe.capture == CaptureChoice(time_limit_s=60.0, compare_rungs=True, batch_only=True)
+    first, second = recipe.plan.rules
+    assert first == PlanRule(match="op:*", precision=Precision.FP32)
+    assert second == PlanRule(match="id:linear", precision=Precision.INT8_WEIGHT, group_size=64)
+    assert recipe.sensitivity == SensitivityChoice(scan=ScanChoice.OFF, probes=2)
+    assert recipe.targets.sizes == {"input.0": (1, 2, 8)}
+
+
+def test_grids_hold_where_the_goal_chooses_the_precisions_too():
+    def fidelity(**keywords):
+        given = {"tracing_inputs": [points(2, 1), points(5, 2)], "min_sqnr_db": 5.0, "profile": False, **QUICK}
+        result = ace_studio.compile(make_net(), **given, **keywords)
+        return next(run.sqnr_db for run in result.report.runs if run.precision == "int8-static")
+
+    assert fidelity(weights="per-tensor") < fidelity()
+
+
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
         ({"default": "int9"}, "int9"),
+        ({"weights": "per-row", "max_size_mb": 1.0}, "per-row"),
         ({"optimize": "beauty"}, "beauty"),
         ({"target": "tpu"}, "tpu"),
         ({"device": "npu"}, "npu"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path, PurePath
+from typing import Any
 
 import msgspec
 
 from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.plan import PlanRule
 from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod, Recipe
 from ace_studio.records.tensors import DATA_SUFFIXES, TensorSpec, Values, ValueSource, read_values
 from ace_studio.session.document import Document
@@ -49,8 +51,6 @@ def unsaid_choices(recipe: Recipe) -> list[str]:
         name.startswith("args.") or read_values(spec.values).source is ValueSource.CALIBRATION for name, spec in specs
     ):
         found.append("inputs.rows of *args or calibration data")
-    if any((rule.weights, rule.activations, rule.group_size) != (None, None, None) for rule in recipe.plan.rules):
-        found.append("the grids of single rules")
     return found
 
 
@@ -58,7 +58,7 @@ _SAID = frozenset(
     {
         "model", "inputs.tracing", "inputs.rows", "inputs.tuples", "calibration.inputs", "evaluate.function",
         "evaluate.data", "plan.default", "plan.rules", "plan.from_goal", "capture.controls", "prune", "finetune",
-        "advice_from", "limits.memory_mb", "limits.step_s", "capture.cache",
+        "sensitivity", "advice_from", "limits.memory_mb", "limits.step_s", "capture.cache",
     }
 )  # fmt: skip
 """Tables and keys that have lines of their own below, or that do not change what is computed."""
@@ -68,7 +68,8 @@ _KEYWORDS = {
     "inputs.shapes_from": "shapes_from",
     **{f"goal.{key}": key for key in Recipe().goal.__struct_fields__},
     "targets.names": "target",
-    "capture.rungs": "rungs",
+    "targets.sizes": "sizes",
+    **{f"capture.{key}": key for key in ("rungs", "time_limit_s", "compare_rungs", "batch_only")},
     **{f"calibration.{key}": key for key in ("samples", "subset", "observer", "percentile")},
     **{f"plan.{key}": key for key in ("weights", "activations", "group_size", "rest")},
     **{f"measure.{key}": key for key in Recipe().measure.__struct_fields__},
@@ -244,9 +245,10 @@ def _keywords(recipe: Recipe, program: _Program) -> list[str]:
 
 
 def _training_keywords(recipe: Recipe, program: _Program) -> list[str]:
-    """Pruning and fine-tuning; empty if no method is chosen."""
-    found = []
+    """Sensitivity, and pruning and fine-tuning where a method is chosen."""
     usual = Recipe()
+    scan = _differing(recipe.sensitivity, usual.sensitivity)
+    found = [f"sensitivity={scan!r}"] if scan else []
     if recipe.prune.method is not PruneMethod.NONE:
         found.append(f"prune={_differing(recipe.prune, usual.prune)!r}")
     if recipe.finetune.method is not FinetuneMethod.NONE:
@@ -301,8 +303,8 @@ def _evaluation_data(data: str, program: _Program, source: str) -> str:
 def _plan_keywords(recipe: Recipe) -> list[str]:
     has_plan = not recipe.plan.from_goal
     found = [f"default={str(recipe.plan.default)!r}"] if has_plan else []
-    pairs = {
-        "rules": [(rule.match, str(rule.precision)) for rule in recipe.plan.rules if has_plan],
+    pairs: dict[str, list[Any]] = {
+        "rules": [_rule(rule) for rule in recipe.plan.rules if has_plan],
         "controls": [(control.function, str(control.treat_as)) for control in recipe.capture.controls],
     }
     return found + [
@@ -310,6 +312,11 @@ def _plan_keywords(recipe: Recipe) -> list[str]:
         for keyword, ones in pairs.items()
         if ones
     ]
+
+
+def _rule(rule: PlanRule) -> tuple[str, str] | dict[str, object]:
+    given = {key: value for key, value in msgspec.to_builtins(rule).items() if value is not None}
+    return given if len(given) > 2 else (rule.match, str(rule.precision))
 
 
 def _plain_keywords(recipe: Recipe) -> list[str]:

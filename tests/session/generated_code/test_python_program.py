@@ -31,6 +31,8 @@ from ace_studio.records.recipes.recipe import (
     PruneChoice,
     PruneMethod,
     Recipe,
+    ScanChoice,
+    SensitivityChoice,
     ShapesFrom,
     TargetsChoice,
 )
@@ -220,19 +222,35 @@ def test_inputs_in_containers_and_of_several_in_a_file_become_what_forward_takes
     assert example == {"state": ({"h": 1}, 1), "more": [1]}
 
 
+def test_how_to_capture_and_the_grids_of_rules_become_keywords(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = PlanRule(match="type:Linear", precision=Precision.INT4_WEIGHT, group_size=64)
+    recipe = Recipe(
+        model=ModelChoice(source="shown_model.py", entry="make_model"),
+        inputs=InputsChoice(tracing="inputs"),
+        capture=CaptureChoice(time_limit_s=9.0, compare_rungs=True, batch_only=True),
+        sensitivity=SensitivityChoice(scan=ScanChoice.ON),
+        plan=Plan(rules=(rule,)),
+        targets=TargetsChoice(sizes={"x.0": (1, 2, 3)}),
+    )
+    assert unsaid_choices(recipe) == []
+    _, keywords = run(Document(recipe=recipe, folder=str(folder)), folder, monkeypatch)
+    del keywords["tracing_inputs"]
+    assert keywords == {
+        "default": "fp32", "rules": [{"match": "type:Linear", "precision": "int4-weight", "group_size": 64}],
+        "time_limit_s": 9.0, "compare_rungs": True, "batch_only": True, "sensitivity": {"scan": "on"},
+        "sizes": {"x.0": (1, 2, 3)},
+    }  # fmt: skip
+
+
 def test_no_choice_is_left_out_in_silence() -> None:
     recipe = Recipe(
         model=ModelChoice(source="m.py", entry="make"),
         inputs=InputsChoice(rows=({"args.0": TensorSpec(shape=(1,))},), caught="c", shapes_from=ShapesFrom.DATA),
-        capture=CaptureChoice(
-            controls=(CaptureControl(function="m:f", treat_as=ControlKind.LEAF),), batch_only=True, cache=False
-        ),
-        targets=TargetsChoice(sizes={"x.0": (1, 2, 3)}),
+        capture=CaptureChoice(controls=(CaptureControl(function="m:f", treat_as=ControlKind.LEAF),), cache=False),
         limits=LimitsChoice(examples=3),
     )
     assert unsaid_choices(recipe) == [
-        "inputs.caught", "capture.batch_only", "targets.sizes", "limits.examples",
-        "inputs.rows of *args or calibration data",
+        "inputs.caught", "limits.examples", "inputs.rows of *args or calibration data",
     ]  # fmt: skip
     code = python_code(Document(recipe=recipe, folder="/x"))
     assert "shapes_from='data'" in code and "('m:f', 'leaf')," in code
