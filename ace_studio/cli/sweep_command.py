@@ -33,7 +33,9 @@ from ace_studio.records.sweeps import (
 @app.command(name="sweep")
 def run_sweep_file(
     paths: Annotated[list[Path], typer.Argument(metavar="SWEEP", help="A sweep (.toml), or recipes.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder for all results; a sweep that was stopped goes on there.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder for all results; a sweep that was stopped goes on there.")
+    ] = Path("ace-output/sweep"),
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler; else all cores of this machine.")] = "",
     workers: Annotated[int, typer.Option(help="Most jobs at once on this machine; 0: as cores and memory allow.")] = 0,
     mlflow: Annotated[str, typer.Option(help="Address of an MLflow server to log the jobs to.")] = "",

@@ -57,6 +57,14 @@ def test_a_sweep_prints_its_rows_its_front_and_its_files(answer, tmp_path, capsy
     assert "about 30 s left" in shown.err
 
 
+def test_recipes_alone_are_a_sweep_into_a_folder_of_its_own(answer, tmp_path, monkeypatch):
+    asked = answer(SweepStatus.OK, DONE)
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["sweep", "a.toml", "--scheduler", "tcp://box:8786"]) == 0
+    ((jobs, out, _),) = asked
+    assert ([job.recipe_path for job in jobs], out.as_posix()) == (["a.toml"], "ace-output/sweep")
+
+
 def test_json_has_one_row_per_job(answer, tmp_path, capsys):
     answer(SweepStatus.INCOMPLETE, DONE, FAILED)
     assert run_command(words(tmp_path, "--json")) == 3
