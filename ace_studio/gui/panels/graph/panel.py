@@ -413,11 +413,8 @@ class GraphPanel(Panel):
         if document.activity.is_working:
             words = tr("Stopping") if document.activity.state is EngineState.CANCELLING else tr("Working")
             return f"{words} …", tr("The graph appears here as soon as it is captured."), ()
-        if document.could_not_open:
-            return tr("This file could not be opened"), told(document.problems[-1].what), ()
-        if is_no_model(document):
-            text = tr("Open one of its files, or a folder from Hugging Face, which has a config.json.")
-            return tr("This folder is no model"), text, ()
+        if refused := _refused(document):
+            return *refused, ()
         trace, run = self._start_buttons(document)
         if document.rungs:
             text = tr("The Problems panel says why; the Run panel lists what was tried.")
@@ -441,6 +438,16 @@ class GraphPanel(Panel):
             tr("Trace captures the graph; Run also compresses, measures and compares."),
             (trace, run),
         )
+
+
+def _refused(document: Document) -> tuple[str, str] | None:
+    """Why what is open is no model, in two sentences; None if it may be one."""
+    if document.could_not_open:
+        return tr("This file could not be opened"), told(document.problems[-1].what)
+    if is_no_model(document):
+        text = tr("Open one of its files, or a folder from Hugging Face, which has a config.json.")
+        return tr("This folder is no model"), text
+    return None
 
 
 def _has_no_examples(document: Document) -> bool:

@@ -148,7 +148,8 @@ class ModelPanel(Panel):
             likeliest_first += [one for one in functions if one.role not in roles]
             fill_combo(combo, [(nothing, ""), *map(_option, likeliest_first)], chosen)
         about = next((entry for entry in entries if entry.name == recipe.model.entry), None)
-        show_words(self._entry_about, f"{about.name}{about.signature}  {about.summary}".strip() if about else "")
+        words = f"{about.name}{about.signature}  {about.summary}".strip() if about else ""
+        show_words(self._entry_about, "" if about and words == _option(about)[0] else words)
         kind = document.file.kind if document.file else ""
         has_entry = bool(entries or recipe.model.entry) or kind in {"python", *WEIGHTS_ALONE}
         self._entry_field.setVisible(has_entry)

@@ -112,3 +112,16 @@ def test_two_runs_without_a_graph_offer_nothing_to_trace(desk):
     panel = desk.panel("graph")
     assert panel._empty._text.text() == "Neither A nor B has a graph that was kept."
     assert buttons(panel) == {}
+
+
+def test_a_folder_without_a_model_is_told_in_place_of_the_graph(desk, tmp_path):
+    desk.engine.by_itself = False
+    desk.window.commands.open_path(str(tmp_path))
+    report = FileReport(
+        path=str(tmp_path), kind="folder", label="Folder", sha256="a" * 64, size_bytes=9, trust="inspect"
+    )
+    desk.session.apply(FileInspected(job=desk.engine.requests[-1].job, report=report))
+    desk.settle()
+    graph = desk.window.workbench.panel("graph")
+    assert graph._empty._title.text() == "This folder is no model"
+    assert not {"Trace (F5)", "Run everything (F6)"} & set(buttons(graph))

@@ -27,6 +27,18 @@ def test_the_model_panel_offers_the_callables_of_the_file(desk):
     assert desk.document.recipe.evaluate.function == ""
 
 
+def test_below_the_entry_stands_its_signature_unless_that_says_what_the_field_says(desk):
+    desk.open_example()
+    panel = desk.panel("model")
+    assert panel._entry_about.text().startswith("make_model() -> nn.Module")
+    (entry,) = (one for one in desk.document.file.entries if one.name == "make_model")
+    plain = replace(entry, signature="()", summary="")
+    desk.session._state.set_document(replace(desk.document, file=replace(desk.document.file, entries=(plain,))))
+    panel.update_from(desk.document)
+    assert panel.entry.currentText() == "make_model()"
+    assert panel._entry_about.isHidden()
+
+
 def test_calibration_inputs_come_from_a_file_or_a_folder_of_images(desk, monkeypatch):
     desk.traced()
     panel, folder = desk.panel("model"), desk.document.folder
