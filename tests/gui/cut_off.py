@@ -25,7 +25,10 @@ SLACK = 1
 
 
 def cut_texts(shown: QWidget) -> set[tuple[str, str]]:
-    """Kind and text of what does not fit and has no tool tip with the whole text: labels, buttons, fields, headers."""
+    """Kind and text of what does not fit and has no tool tip with the whole text: labels, buttons, fields, headers.
+
+    A form that has to be scrolled sideways is one too.
+    """
     seen = [part for part in shown.findChildren(QWidget) if part.isVisibleTo(shown) and part.width() > 0]
     return {(type(part).__name__, text) for part in seen for text in _cut_in(part) if not _tells(part.toolTip(), text)}
 
@@ -43,6 +46,8 @@ def _cut_in(part: QWidget) -> list[str]:
     match part:
         case QLabel() if part.text() and part.textFormat() is not Qt.TextFormat.RichText:
             return [part.text()] * _is_cut_label(part)
+        case QScrollArea() if part.horizontalScrollBar().maximum() > 0:
+            return [f"{_name(part.widget())} is wider than its scroll area"]
         case QToolButton() if part.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonIconOnly:
             return []
         case QAbstractButton():

@@ -33,7 +33,7 @@ class CodePanel(Panel):
         super().__init__(session, theme)
         self.python, self.command = CodeView(theme), CodeView(theme)
         parts = []
-        for title, view in (("Python", self.python), ("Command", self.command)):
+        for title, view in (("Python", self.python), (tr("Command"), self.command)):
             view.setAccessibleName(tr("The same as {title}", title=title))
             head = row(
                 label(title, "dim", wrap=False),

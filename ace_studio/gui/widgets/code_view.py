@@ -124,6 +124,7 @@ class CodeView(QPlainTextEdit):
     def set_marks(self, marks: Mapping[int, int]) -> None:
         """Mark lines, each with a number."""
         self.marks = marks
+        self._make_room()
         self._gutter.update()
 
     def set_badges(self, badges: Mapping[int, Badge]) -> None:
@@ -149,8 +150,9 @@ class CodeView(QPlainTextEdit):
     def gutter_width(self) -> int:
         """Width of the strip for numbers and marks, px."""
         digits = len(str(max(1, self.blockCount())))
+        counted = max(3, len(str(max(self.marks.values(), default=0))))
         badges = self._badge_size() + 6 if self.badges else 0
-        return self.fontMetrics().horizontalAdvance("9") * (digits + 4) + 14 + badges
+        return self.fontMetrics().horizontalAdvance("9") * (digits + counted + 1) + 14 + badges
 
     def _badge_size(self) -> int:
         return max(16, self.fontMetrics().height())
@@ -171,7 +173,7 @@ class CodeView(QPlainTextEdit):
             if count:
                 painter.fillRect(QRect(width - 4, round(top), 4, round(bottom - top)), QtGui.QColor(colours.accent))
                 painter.setPen(QtGui.QColor(colours.accent))
-                painter.drawText(QRect(4, round(top), 40, height), Qt.AlignmentFlag.AlignLeft, str(count))
+                painter.drawText(QRect(4, round(top), width, height), Qt.AlignmentFlag.AlignLeft, str(count))
             badge = self.badges.get(line)
             painter.setPen(QtGui.QColor(colours.text if count or badge else colours.text_dim))
             right = width - 10 - (self._badge_size() + 6 if self.badges else 0)

@@ -41,3 +41,14 @@ def test_a_function_in_the_source_is_marked_from_its_menu(desk):
     desk.settle()
     assert desk.document.recipe.capture.controls == (CaptureControl(function="net:pick", treat_as=ControlKind.DISABLE),)
     assert desk.window.workbench.panel("capture").isVisible()
+
+
+def test_the_gutter_has_room_for_the_count_of_a_line_beside_its_number(desk):
+    desk.traced()
+    view = desk.panel("source").text
+    narrow = view.gutter_width()
+    view.set_marks({1: 999})
+    assert view.gutter_width() == narrow
+    view.set_marks({1: 123_456})
+    assert view.gutter_width() == narrow + 3 * view.fontMetrics().horizontalAdvance("9")
+    assert view._gutter.width() == view.gutter_width() == view.viewportMargins().left()

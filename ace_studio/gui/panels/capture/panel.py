@@ -64,7 +64,7 @@ class CapturePanel(Panel):
         tools.setContentsMargins(GAP, CLOSE, GAP, CLOSE)
         summary = row(self._summary, margin=(MARGIN, CLOSE, MARGIN, 0))
         left = box(column(summary, tools, self.methods, gap=0, stretch=2))
-        self._present = split(left, scrolling(self._form()), sizes=(640, 440))
+        self._present = split(left, scrolling(self._form()), sizes=(600, 480))
         self.compared = ComparedCaptures()
         self.compared.hide()
         self.setLayout(column(self._present, self.compared))
@@ -85,7 +85,7 @@ class CapturePanel(Panel):
         name.setBuddy(self.limit)
         return box(
             column(
-                label(tr("Options"), "heading"), row(name, self.limit, None), self.batch_only, self.keep,
+                label(tr("Options"), "heading"), Flow(name, self.limit), self.batch_only, self.keep,
                 self.always_compare, label(tr("Controls"), "heading"), self.controls, None, margin=MARGIN, gap=CLOSE,
             )
         )  # fmt: skip
@@ -224,8 +224,8 @@ class ControlsEditor(QWidget):
         self.kind.currentIndexChanged.connect(lambda _: self._show_meaning())
         self.add_button = button(tr("Add"), self.add)
         self._meaning = label("", "dim")
-        entry = row(self.function, self.kind, self.add_button, gap=CLOSE, stretch=0)
-        self.setLayout(column(self._lines, entry, self._meaning, gap=CLOSE))
+        entry = row(self.kind, self.add_button, None, gap=CLOSE)
+        self.setLayout(column(self._lines, self.function, entry, self._meaning, gap=CLOSE))
         self._show_meaning()
         self._show_addable()
 

@@ -94,7 +94,7 @@ class SweepPanel(Panel):
             self._what, self.forecast, self.recipes, self.axes, self.exclusions, files, self.place, None,
             gap=CLOSE, margin=(GAP, 0, GAP, GAP),
         )  # fmt: skip
-        self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(440, 520)), gap=0, stretch=1))
+        self.setLayout(column(head, split(scrolling(box(form)), self._pages, sizes=(480, 480)), gap=0, stretch=1))
 
     # --- what is shown ---
 

@@ -49,7 +49,7 @@ class PlaceFields(QWidget):
         }  # fmt: skip
         for at, (name, part) in enumerate(parts.items()):
             grid.addWidget(label(name, "dim", wrap=False), at, 0)
-            grid.addWidget(part, at, 1)
+            grid.addWidget(part, at, 1, 1, 1 if part is self.out else 2)
         grid.addWidget(self.folder_button, 0, 2)
         grid.setColumnStretch(1, 1)
         self.setLayout(grid)
