@@ -46,12 +46,15 @@ def make_ready(
         recipe: ``[inputs]``, ``[calibration]`` and ``[measure] device`` count.
         folder: Folder that the recipe's paths are relative to.
         reporter: Hears of progress.
-        must_fit: Whether sizes of the data that the examples do not cover are an error.
+        must_fit: Whether the data must do for a run: sizes that the examples do not cover, and a goal for the metric
+            without one, are errors.
 
-    Raises: AceError, as `gather_examples` and `with_sizes_of_data` say; AceError(WRONG_CAPTURE) if a translated
-        TorchScript program differs.
+    Raises: AceError, as `gather_examples` and `with_sizes_of_data` say; AceError(NO_DATA) if there is no metric;
+        AceError(WRONG_CAPTURE) if a translated TorchScript program differs.
     """
     limit_examples(recipe.limits.examples)
+    if must_fit:
+        _check_metric(loaded, recipe)
     device = choose_device(recipe.measure.device if FRONTENDS[loaded.frontend].can_leave_the_cpu else "cpu")
     _check_names(loaded.module)
     own = itertools.chain(loaded.module.named_parameters(), loaded.module.named_buffers())
@@ -72,6 +75,18 @@ def make_ready(
             examples, score = with_sizes_of_data(loaded, examples, recipe, folder, reporter or Reporter())
     loaded = with_calibration_data(loaded, examples, recipe, read_content=read_named_content)
     return ReadyModel(loaded, examples, device, score)
+
+
+def _check_metric(loaded: LoadedModel, recipe: Recipe) -> None:
+    has_metric = loaded.data.evaluate is not None or loaded.data.labelled is not None or recipe.evaluate.data
+    if recipe.goal.max_drop is not None and not has_metric:
+        raise AceError.of(
+            ErrorCode.NO_DATA,
+            "The goal limits the drop of the metric, but there is no metric",
+            why="[goal] max_drop needs a metric, and [evaluate] names neither a function nor a metric with data",
+            remedy="Name one of them in [evaluate], or use min_sqnr_db, which needs no labels.",
+            where="[goal] max_drop",
+        )
 
 
 def _check_names(module: nn.Module) -> None:

@@ -19,6 +19,7 @@ from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import (
     CalibrationChoice,
     EvaluateChoice,
+    Goal,
     InputsChoice,
     ModelChoice,
     Recipe,
@@ -90,6 +91,15 @@ def ready(tmp_path):
 
 def _shapes(found):
     return [example.shapes() for example in found.examples]
+
+
+def test_a_goal_for_the_metric_without_one_stops_a_run_before_it_traces(ready):
+    goal = Goal(max_drop=0.01)
+    problem, events = ready(goal=goal, calibration=CalibrationChoice(inputs="texts"), plan=STATIC)
+    assert (problem.code, problem.where) == (ErrorCode.NO_DATA, "[goal] max_drop")
+    assert not [event for event in events if isinstance(event, SizesWanted)]
+    found, _ = ready(goal=goal, must_fit=False)
+    assert found.examples
 
 
 def test_a_run_stops_with_rows_that_a_recipe_can_be_given_and_then_goes_on(ready):

@@ -46,7 +46,6 @@ def run_stages(job: CompressionJob) -> Outcome:
 
     The figures are written before and after the artifacts are saved, so that they outlive this process.
     """
-    _check_goal(job)
     targets = select_targets(job.recipe.targets.names)
     _check_room(job, targets)
     threads_before = torch.get_num_threads()
@@ -93,17 +92,6 @@ def _builders_for(job: CompressionJob) -> Builders | None:
             weight_bytes=state_bytes(captured.module),
         )
     )
-
-
-def _check_goal(job: CompressionJob) -> None:
-    if job.recipe.goal.max_drop is not None and job.loaded.data.evaluate is None:
-        raise AceError.of(
-            ErrorCode.NO_DATA,
-            "The goal limits the drop of the metric, but there is no metric",
-            why="[goal] max_drop needs a metric, and [evaluate] names neither a function nor a metric with data",
-            remedy="Name one of them in [evaluate], or use min_sqnr_db, which needs no labels.",
-            where="[goal] max_drop",
-        )
 
 
 LEAST_ROOM_BYTES = 1_000_000
