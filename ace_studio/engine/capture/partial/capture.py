@@ -378,5 +378,4 @@ def _dim_finding(one: InputDims, dim: int, size: int, run: Sequence[int]) -> Dim
         verdict, reason = DimVerdict.UNKNOWN, "only ever 1 in the examples: another row would tell"
     else:
         verdict, reason = DimVerdict.STATIC, "the same in all examples; at another size the subgraphs run eagerly"
-    sizes = tuple(run) if verdict is DimVerdict.DYNAMIC else ()
-    return DimFinding(index=dim, verdict=verdict, size=size, verified_sizes=sizes, reason=reason)
+    return DimFinding(index=dim, verdict=verdict, size=size, verified_sizes=tuple(run), reason=reason)

@@ -271,6 +271,9 @@ def test_subgraphs_are_dynamic_where_the_model_is_and_static_elsewhere() -> None
     _, report = capture(Branches().eval(), [(image,) for image in IMAGES])
     verdicts = [dim.verdict for dim in report.pieces[0].inputs[0].dims]
     assert verdicts == [DimVerdict.DYNAMIC, DimVerdict.STATIC, DimVerdict.DYNAMIC, DimVerdict.DYNAMIC]
+    image = report.inputs[0].dims
+    assert [dim.verdict for dim in image] == verdicts
+    assert image[1].verified_sizes == (3,) and {1, 2, 3} < set(image[0].verified_sizes)
 
 
 def test_a_call_at_a_size_that_a_subgraph_does_not_take_runs_eagerly_and_is_right() -> None:
