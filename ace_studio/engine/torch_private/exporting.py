@@ -19,6 +19,7 @@ from torch.fx.experimental import _config as _shape_config
 from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.embedding_bags import embedding_bags_as_lookups
 from ace_studio.engine.torch_private.encoder_layers import encoder_layers_as_plain_ops
+from ace_studio.engine.torch_private.even_steps import even_steps_of_any_count
 from ace_studio.engine.torch_private.flex_attention import flex_attention_as_plain_ops
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
 
@@ -98,7 +99,8 @@ def export_program(
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
     with (
         sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), flex_attention_as_plain_ops(),
-        embedding_bags_as_lookups(), encoder_layers_as_plain_ops(), short_sizes(), keywords_named(module, kwargs),
+        embedding_bags_as_lookups(), encoder_layers_as_plain_ops(), even_steps_of_any_count(), short_sizes(),
+        keywords_named(module, kwargs),
     ):  # fmt: skip
         given = (module, args, dict(kwargs), dynamic_shapes)
         try:
