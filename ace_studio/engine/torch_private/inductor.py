@@ -18,6 +18,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.replaced import replaced_attribute
+from ace_studio.engine.torch_private.adaptive_pools import ADAPTIVE_POOL, free_pool
 from ace_studio.engine.torch_private.operators import register_quantized_ops, result_dtype
 from ace_studio.records.safe_file import native_stream
 
@@ -150,7 +151,12 @@ def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -
         "fx_graph_cache": False,
         "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
     }
-    with config.patch(settings), _after_freezing_passes(before_folding):
+    compiling: Any = importlib.import_module("torch._inductor.compile_fx")
+    table = {**compiling.select_decomp_table(), ADAPTIVE_POOL: free_pool}
+    with (
+        config.patch(settings), _after_freezing_passes(before_folding),
+        replaced_attribute(compiling, "select_decomp_table", lambda: table),
+    ):  # fmt: skip
         yield seen
 
 

@@ -22,7 +22,7 @@ from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.targets import TARGET_ROWS
 from tests.engine.bound_plans import bound_at
-from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
+from tests.engine.targets.conftest import MODELS, bound, captured_model, captured_of, make_job
 
 MIN_SQNR_DB = {
     Precision.FP32: 100.0,
@@ -299,3 +299,20 @@ def test_sizes_beyond_the_range_of_the_graph_are_refused_by_the_model_and_by_wha
     for count in (2, 51):
         with pytest.raises((RuntimeError, AceError)):
             run(_columns(count))
+
+
+class Pooled(nn.Module):
+    """Pools to sizes that not every size of the input is a multiple of."""
+
+    def forward(self, x):
+        flat = nn.functional.adaptive_avg_pool1d(x.flatten(2), 5)
+        return nn.functional.adaptive_avg_pool2d(x.relu(), (4, 3)), flat
+
+
+@pytest.mark.parametrize("name", [name for name in ("onnxruntime", "openvino", "inductor") if name in AVAILABLE])
+def test_an_adaptive_pool_is_right_at_sizes_that_divide_otherwise_than_the_traced_ones(name, tmp_path):
+    captured = captured_of(Pooled(), torch.randn(1, 2, 12, 18), torch.randn(3, 2, 18, 22))
+    lowered = TARGETS[name].lower(make_job(captured, bound(name, captured, Precision.FP32), tmp_path))
+    for size in ((12, 18), (18, 22), (16, 12), (3, 31), (25, 7)):
+        x = torch.randn(2, 2, *size)
+        torch.testing.assert_close(lowered(x), Pooled()(x))

@@ -23,6 +23,7 @@ from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.products import store_transposed
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
+from ace_studio.engine.torch_private.adaptive_pools import adaptive_pools_of_any_size
 from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.operators import writes_in_place
 from ace_studio.records.errors import AceError, ErrorCode
@@ -90,7 +91,9 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     names = _output_names(captured.program, leaves)
     if not any(is_computed):
         raise _unsupported("The model returns no tensor", "there is nothing for a runtime to compute")
-    with _marked(captured.program), recurrent_layers_kept_whole(), hushed() as said:
+    with (
+        _marked(captured.program), recurrent_layers_kept_whole(), adaptive_pools_of_any_size(), hushed() as said
+    ):  # fmt: skip
         try:
             exported = torch.onnx.export(
                 captured.program, args=(), dynamo=True, verbose=False, optimize=False, opset_version=OPSET
