@@ -213,12 +213,13 @@ def round_ratios(baseline: Samples, candidate: Samples) -> FloatArray:
 
     Of two candidates, the second one of a round is the first one of the next and so runs after itself, with its weights
     still in the caches: single rounds then have two modes, between which a median jumps. The geometric mean of a round
-    and its mirror has each candidate in both places. A last round without a mirror is left out.
+    and its mirror has each candidate in both places. A last round without a mirror is left out. Below four rounds each
+    counts alone: a single pair would have no spread, and any difference would look certain.
 
     Raises: ValueError if the two do not have the same number of rounds.
     """
     ratios: FloatArray = np.asarray(baseline.wall_ms) / np.asarray(candidate.wall_ms)
-    if not (baseline.is_mirrored and candidate.is_mirrored) or len(ratios) < 2:
+    if not (baseline.is_mirrored and candidate.is_mirrored) or len(ratios) < 4:
         return ratios
     whole = ratios[: len(ratios) // 2 * 2]
     mirrored: FloatArray = np.sqrt(whole[0::2] * whole[1::2])

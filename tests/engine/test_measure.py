@@ -143,6 +143,12 @@ def test_of_two_candidates_a_round_and_its_mirror_make_one_ratio():
     assert (ratio.median, ratio.low, ratio.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
+def test_of_few_rounds_none_is_paired_so_that_one_disturbed_round_decides_nothing():
+    samples = [measure.Samples(wall_ms=wall, is_mirrored=True) for wall in ([1.0, 1.1, 1.0], [5.0, 0.9, 0.9])]
+    ratio = measure.ratio_of(*samples)
+    assert ratio.low < 1.0 < ratio.median < ratio.high
+
+
 def test_of_three_candidates_every_round_is_a_ratio():
     calls = {name: lambda: None for name in "abc"}
     samples = measure.measure_interleaved(calls, rounds=6, reporter=Reporter(), timer=scripted_timer([60.0]))

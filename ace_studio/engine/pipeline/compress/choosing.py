@@ -148,7 +148,10 @@ def _float_words(job: CompressionJob, run: TargetRun) -> str:
     if is_free or speed is None or run.speed_undecided or is_clearly_faster(speed, low):
         return ""
     interval = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"
-    return f"{run.built_words} does not pay here: fp32 there is as fast or faster ({speed:.2f}x{interval})"
+    figures = f"({speed:.2f}x{interval})"
+    if (speed if high is None else high) < 1.0:
+        return f"{run.built_words} does not pay here: fp32 there is faster {figures}"
+    return f"{run.built_words} may not pay here: it is not clearly faster than fp32 there {figures}"
 
 
 def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:
