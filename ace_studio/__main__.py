@@ -14,7 +14,7 @@ def main() -> int:
     _open_closed_streams()
     words = sys.argv[1:]
     if COMPLETE_VARIABLE not in os.environ:  # else a shell asks what may follow the words that the user typed
-        if not words or words[0] == "open":
+        if not words or (words[0] == "open" and not {"-h", "--help"} & {*words}):
             return _open_window(words[1:])
         if names_a_file(words[0]):
             return _open_window(words)

@@ -17,6 +17,7 @@ from ace_studio import __main__ as start
         (["timm:resnet18"], ["timm:resnet18"]),
         (["run", "net.toml"], None),
         (["--version"], None),
+        (["open", "--help"], None),
     ],
 )
 def test_a_file_opens_the_window_and_a_word_is_a_command(monkeypatch, words, opened):

@@ -39,8 +39,8 @@ from ace_studio.session.choices import with_first_plan
 
 @app.command(name="open")
 def open_window(path: Annotated[Path | None, typer.Argument(help="A model or a recipe.")] = None) -> int:
-    """Open the window (handled before the command line is loaded; listed here for --help)."""
-    del path
+    """Open the window, with a model or a recipe if one is named."""
+    del path  # `__main__` opens the window without this module, which only gives --help
     return ExitCode.USAGE
 
 

@@ -34,12 +34,12 @@ def bind_plan(plan: Plan, table: GraphTable, *, op_problem: Callable[[str, Preci
     return BoundPlan(plan, ops)
 
 
-def plan_problem(plan: Plan, bound: BoundPlan) -> str:
+def plan_problem(bound: BoundPlan) -> str:
     """Why a bound plan is pointless: everything it asked for was refused. Empty if something is left of it.
 
-    A plan that asks for fp32 throughout is never pointless.
+    A plan that asks for fp32 throughout is never pointless, nor is one whose other rules match no op.
     """
-    asked = {plan.default, *(rule.precision for rule in plan.rules)} - {Precision.FP32}
+    asked = {op.requested for op in bound.ops.values()} - {Precision.FP32}
     if not asked or bound.precisions - {Precision.FP32}:
         return ""
     words = ", ".join(sorted(asked))

@@ -44,11 +44,13 @@ def test_the_last_matching_rule_decides_and_is_named():
 
 def test_a_plan_of_which_nothing_is_left_is_pointless_and_fp32_never_is():
     refuse = bind_plan(Plan(default=Precision.FP8), GRAPH, op_problem=lambda op, precision: "no")
-    assert "fp8" in plan_problem(refuse.plan, refuse)
+    assert "fp8" in plan_problem(refuse)
     kept = bind_plan(Plan(default=Precision.INT8_STATIC), GRAPH, op_problem=only_linear)
-    assert plan_problem(kept.plan, kept) == ""
+    assert plan_problem(kept) == ""
     plain = bind_plan(Plan(), GRAPH, op_problem=lambda op, precision: "no")
-    assert plan_problem(plain.plan, plain) == ""
+    assert plan_problem(plain) == ""
+    idle = PlanRule(match="module:elsewhere", precision=Precision.FP8)
+    assert plan_problem(bind_plan(Plan(rules=(idle,)), GRAPH, op_problem=only_linear)) == ""
 
 
 def test_ops_in_float64_are_left_as_they_are_and_a_plan_for_nothing_else_says_so():
@@ -56,7 +58,7 @@ def test_ops_in_float64_are_left_as_they_are_and_a_plan_for_nothing_else_says_so
     plan = Plan(default=Precision.BF16)
     bound = bind_plan(plan, wide, op_problem=lambda op, precision: "")
     assert bound.assigned == {"op_0": Precision.FP32}
-    assert "float64" in plan_problem(plan, bound)
+    assert "float64" in plan_problem(bound)
 
 
 def test_the_rest_is_what_an_op_runs_at_that_the_target_cannot_run_as_planned():

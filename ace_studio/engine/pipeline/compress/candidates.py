@@ -99,7 +99,7 @@ def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: tor
     candidate = Candidate(target, bound, msgspec.structs.replace(run, not_run=target.run_problem()))
     on_device = (target.precision_problem_on(device, one) for one in sorted(bound.precisions))
     device_reason = target.device_problem(device) or next(filter(None, on_device), "")
-    reason = device_reason or target.precision_problem(plan.default) or plan_problem(plan, bound)
+    reason = device_reason or target.precision_problem(plan.default) or plan_problem(bound)
     if device_reason or (reason and not bound.precisions - {Precision.FP32}):
         problem = Problem(
             code=ErrorCode.UNSUPPORTED,
