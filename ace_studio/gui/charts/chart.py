@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
 from ace_studio.gui.style.colours import Colours
@@ -26,6 +28,21 @@ _LEAST_PX = 130
 """Width of a plot: three and the list of charts fit beside the plan in a window of 1000 pixels."""
 
 
+class _BottomAxis(pg.AxisItem):
+    """An axis whose numbers do not touch: every second one is written, or fewer, where the plot is narrow."""
+
+    def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str | None]:  # noqa: N802
+        """The number at each tick; None where it is left out."""
+        texts: list[str | None] = super().tickStrings(values, scale, spacing)
+        if self.logMode or not texts:
+            return texts
+        metrics = QFontMetrics(self.font())
+        widest = max(metrics.horizontalAdvance(text or "") for text in texts) + TIGHT
+        between = spacing * self.width() / (self.range[1] - self.range[0])
+        step = max(1, math.ceil(widest / between))
+        return [text if round(value / spacing) % step == 0 else None for value, text in zip(values, texts, strict=True)]
+
+
 class Chart(QWidget):
     """One plot under its title. Whatever depends on pixels is arranged again when the size changes."""
 
@@ -33,7 +50,8 @@ class Chart(QWidget):
         super().__init__()
         self.title = ElidedLabel(title)
         self.title.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.widget = pg.PlotWidget(enableMenu=False)  # a menu that is made and then switched off costs a third more
+        # A menu that is made and then switched off costs a third more.
+        self.widget = pg.PlotWidget(enableMenu=False, axisItems={"bottom": _BottomAxis("bottom")})
         self.widget.setAccessibleName(title)
         self.widget.hideButtons()
         self.plot: pg.PlotItem = self.widget.getPlotItem()
@@ -190,8 +208,12 @@ class Chart(QWidget):
         low, high = min(xs) - 0.25 * across, max(xs) + 0.25 * across
         low = max(0.0, low) if min(xs) >= 0 else low
         self.plot.setXRange(low, high, padding=0)
-        self.plot.setYRange(min(ys) - 0.45 * along, max(ys) + 0.45 * along, padding=0)
-        (_, (bottom, top)), height = self.plot.getViewBox().viewRange(), self.plot.getViewBox().height()
+        height = self.plot.getViewBox().height()
+        # Room for a name above the highest point and below the lowest, as far as a low plot has it.
+        name = _NAME_ANCHORS[0] * self._names[0][0].textItem.boundingRect().height()
+        margin = along * max(0.45, name / max(name, height - 2 * name))
+        bottom, top = min(ys) - margin, max(ys) + margin
+        self.plot.setYRange(bottom, top, padding=0)
         plot = QRectF(0, 0, width, height)
         taken: list[QRectF] = []
         for item, x, y in self._names:

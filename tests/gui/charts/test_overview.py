@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyqtgraph as pg
 import pytest
 from msgspec.structs import replace
+from PySide6.QtGui import QPainter, QPixmap
 
 from tests.gui.charting import open_chart
 from tests.gui.run_results import REPORT, TABLE, result_of, run_of, show_result
@@ -66,5 +69,28 @@ def test_names_of_points_never_lie_on_each_other_and_are_left_out_where_there_is
     places = [item.mapRectToScene(item.boundingRect()).adjusted(0, 4, 0, -4) for item in shown]
     assert all(chart.plot.vb.sceneBoundingRect().adjusted(-1, -1, 1, 1).contains(place) for place in places)
     assert not [at for at, one in enumerate(places) if any(map(one.intersects, places[at + 1 :]))]
+    overview.hide()
+    overview.setParent(charts)
+
+
+@pytest.mark.parametrize("width", [380, 1600])
+def test_numbers_of_the_axis_below_never_touch(desk, width):
+    desk.captured(TABLE, REPORT)
+    charts = desk.panel("charts")
+    runs = tuple(run_of(TABLE, f"target{at}", p50=p50) for at, p50 in enumerate((0.14, 0.38, 0.89)))
+    show_result(desk, TABLE, result_of(TABLE, runs, baseline=None, worst=(), chosen=0))
+    overview = open_chart(desk, charts, "overview")
+    overview.setParent(None)
+    overview.resize(width, 300)
+    overview.show()
+    desk.settle()
+    axis = overview.trade_off.plot.getAxis("bottom")
+    picture = QPixmap(10, 10)
+    painter = QPainter(picture)
+    _, _, written = axis.generateDrawSpecs(painter)
+    painter.end()
+    places = sorted((rect for rect, _, text in written if text), key=lambda rect: rect.left())
+    assert len(places) >= 2
+    assert all(one.right() < other.left() for one, other in pairwise(places))
     overview.hide()
     overview.setParent(charts)
