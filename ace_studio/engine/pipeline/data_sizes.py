@@ -119,7 +119,8 @@ class _Reader:
                 found = self._counted(lambda: self._labelled_calls(folder)) or found
             return found, None
         self._reporter.phase(Phase.EVALUATE, f"{Baseline().name}, and the sizes that it is called with")
-        call = evaluate.on_device(self._loaded.module, self._examples[0].tensors()[0].device)
+        device = next((one.device for one in self._examples[0].tensors()), torch.device("cpu"))
+        call = evaluate.on_device(self._loaded.module, device)
 
         def predict(*args: Any, **kwargs: Any) -> Any:
             self._reporter.check()

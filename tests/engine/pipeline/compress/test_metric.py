@@ -86,3 +86,9 @@ def test_a_metric_without_data_and_two_metrics_at_once_are_refused() -> None:
         with pytest.raises(AceError) as caught:
             ace_studio.compile(net(), tracing_inputs=examples(), **QUICK, **keywords)
         assert caught.value.problem.code is ErrorCode.USAGE
+
+
+@pytest.mark.parametrize("metric", [None, lambda predict: float(predict("a word").sum())])
+def test_examples_without_a_tensor_are_told_by_what_the_model_raises_of_them(metric, tmp_path):
+    with pytest.raises(AceError, match=r"cannot take example 1 \(input .a word.\)"):
+        ace_studio.compile(torch.nn.Linear(4, 2), tracing_inputs=["a word"], evaluate=metric, out=tmp_path)
