@@ -22,13 +22,15 @@ MOST_BYTES = 4_000_000_000
 MOST_FILES = 20_000
 
 
-class BundledFile(msgspec.Struct, frozen=True, kw_only=True):
+class BundledFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One file of a bundle."""
 
     path: str
     """Relative to the root of the bundle, with forward slashes."""
     sha256: str
     size: int
+    is_decisive: bool = True
+    """Whether the recipe or a pattern names it, or it is code; what lies beside them, such as a log, may change."""
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,11 +84,16 @@ def bundle_of(
         )
     root = Path(os.path.commonpath([folder, *(path.parent for path in chosen)]))
     files = {
-        path: BundledFile(path=path.relative_to(root).as_posix(), sha256=digest(path), size=path.stat().st_size)
+        path: BundledFile(
+            path=path.relative_to(root).as_posix(),
+            sha256=digest(path),
+            size=path.stat().st_size,
+            is_decisive=path in named or path.suffix == ".py",
+        )
         for path in chosen
     }
     inside = with_paths(recipe, lambda text: relative_to(Path(text), folder) if Path(text).is_absolute() else text)
-    decisive = [file for path, file in files.items() if path in named or path.suffix == ".py"]
+    decisive = [file for file in files.values() if file.is_decisive]
     key = sha256(msgspec.json.encode((inside, decisive))).hexdigest()
     bundle = Bundle(recipe=inside, folder=folder.relative_to(root).as_posix(), files=tuple(files.values()), key=key)
     return bundle, {file.sha256: path for path, file in files.items()}
@@ -107,9 +114,10 @@ def missing(bundle: Bundle, store: Path) -> tuple[str, ...]:
 def unpack(bundle: Bundle, contents: Mapping[str, bytes], store: Path, root: Path) -> Path:
     """Lay the files of a bundle out below ``root``, and return the folder of its recipe.
 
-    Contents are kept in ``store`` by their hash, and linked from there, so that each is written once per machine.
+    Contents are kept in ``store`` by their hash, and linked from there, so that each is written once per machine. A
+    file that changed since it was hashed is left out, if it is not decisive.
 
-    Raises: AceError(BAD_FILE) if a content does not have its hash, or a path leaves the root.
+    Raises: AceError(BAD_FILE) if another content does not have its hash, or a path leaves the root.
     """
     store.mkdir(parents=True, exist_ok=True)
     for file in bundle.files:
@@ -120,7 +128,10 @@ def unpack(bundle: Bundle, contents: Mapping[str, bytes], store: Path, root: Pat
         if not kept.is_file() or file_sha256(kept) != file.sha256:
             content = contents.get(file.sha256, b"")
             if sha256(content).hexdigest() != file.sha256:
-                raise AceError.of(ErrorCode.BAD_FILE, f"{file.path} did not arrive as it was sent")
+                if not file.is_decisive:
+                    continue
+                why = "it changed meanwhile, or was damaged on the way"
+                raise AceError.of(ErrorCode.BAD_FILE, f"{file.path} did not arrive as it was sent", why=why)
             write_atomically(kept, content)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():

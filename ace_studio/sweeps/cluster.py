@@ -18,6 +18,7 @@ from typing import Any
 import dask
 from distributed import CancelledError, Client, Event, Future, KilledWorker, LocalCluster
 from distributed.client import ClosedClientError
+from distributed.comm.addressing import get_address_host_port
 
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.sweeps.work import SweepWorker, forget_starts, run_task
@@ -101,6 +102,8 @@ class Connection:
     def _connect(self) -> Client:
         client: Client | None = None
         try:
+            if isinstance(self._cluster, str):
+                get_address_host_port(self._cluster)  # a client for no address writes a traceback when it is closed
             client = Client(self._cluster, timeout=CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]
             client.subscribe_topic(self.topic, self._told)  # type: ignore[no-untyped-call]
             if self.is_elsewhere:
@@ -173,7 +176,7 @@ class Connection:
             packed, files, resources, place = self._sent[job]
             for digest, path in files.items():
                 if digest not in self._contents:
-                    self._contents |= self._client.scatter({digest: path.read_bytes()})  # type: ignore[no-untyped-call]
+                    self._contents |= self._client.scatter({digest: _content_of(path)})  # type: ignore[no-untyped-call]
             blobs = {digest: self._contents[digest] for digest in files}
             future = self._client.submit(
                 run_task, packed, blobs, key=key, resources=dict(resources) or None, priority=-place, pure=False
@@ -278,6 +281,13 @@ class Connection:
         for job in () if is_kept else tuple(self._futures):
             self.done(job)
         _close(self._client)
+
+
+def _content_of(path: Path) -> bytes:
+    """What a file holds now; nothing if it is gone, which its hash tells where it arrives."""
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
 
 
 def _forgotten(client: Client, names: Sequence[str]) -> set[str]:

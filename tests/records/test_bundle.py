@@ -93,6 +93,14 @@ def test_a_content_that_changed_on_the_way_is_refused(folder, tmp_path):
         unpack(bundle, dict.fromkeys(sources, b"evil"), tmp_path / "store", tmp_path / "one")
 
 
+def test_a_file_that_only_lies_beside_the_code_is_left_out_if_it_changes_meanwhile(folder, tmp_path):
+    bundle, sources = bundle_of(RECIPE, folder)
+    contents = {digest: path.read_bytes() for digest, path in sources.items()}
+    (log,) = (file for file in bundle.files if file.path.endswith("a/b.npy"))
+    place = unpack(bundle, contents | {log.sha256: b"a line more"}, tmp_path / "store", tmp_path / "one")
+    assert (place / "parts" / "block.py").exists() and not (place / "a" / "b.npy").exists()
+
+
 def test_a_file_that_user_code_wrote_into_the_store_is_written_again(folder, tmp_path):
     bundle, sources = bundle_of(RECIPE, folder)
     contents = {digest: path.read_bytes() for digest, path in sources.items()}

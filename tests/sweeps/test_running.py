@@ -136,6 +136,13 @@ def test_a_scheduler_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
         run(written(tmp_path / "in"), tmp_path / "out", scheduler="tcp://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("scheduler", ["box", "tcp://box", "carrier-pigeon://box:8786"])
+def test_a_word_that_is_no_address_is_refused_before_anything_looks_for_it(tmp_path, monkeypatch, scheduler):
+    monkeypatch.setattr(cluster_module, "Client", None)
+    with pytest.raises(AceError, match=f"No Dask scheduler answers at {scheduler}"):
+        run(written(tmp_path / "in"), tmp_path / "out", scheduler=scheduler)
+
+
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done_and_the_next_call_goes_on(tmp_path, log):
     path = written(tmp_path / "in", rounds=range(1, 5), entry=lambda count: "ok" if count < 3 else "tenths_40")
