@@ -102,6 +102,15 @@ def is_no_model(document: Document) -> bool:
     return document.file is not None and document.file.trust == "inspect"
 
 
+def why_no_model(document: Document) -> str:
+    """Why what is open cannot be a model as it is; empty if it may be one."""
+    if document.could_not_open:
+        return tr("It could not be opened")
+    if is_no_model(document):
+        return tr("This folder is no model: open one of its files")
+    return tr("Choose what makes the model") if needs_entry(document) else ""
+
+
 def has_random_weights(document: Document) -> bool:
     """Whether the model is made by its class or its name alone, so that its weights come from nowhere."""
     file, model = document.file, document.recipe.model
@@ -148,8 +157,6 @@ def _plan_words(document: Document) -> str:
 
 
 def _todo(step: str, document: Document) -> str:
-    if step == "open" and needs_entry(document):
-        return why_not(document)
     plan = _done(document)["plan"]
     name = PurePath(document.file.path).name if document.file is not None else document.title
     if document.has_changed_since_trust:
@@ -157,7 +164,7 @@ def _todo(step: str, document: Document) -> str:
     else:
         trust = tr("{name} is code: look at what would run, then allow it", name=name)
     return {
-        "open": tr("This folder is no model: open one of its files") if is_no_model(document) else why_not(document),
+        "open": why_no_model(document) or why_not(document),
         "trust": trust,
         "inputs": tr("Optional: without examples, sizes are proposed from the first layer"),
         "trace": tr("Not captured: correct the cause, then trace again")
@@ -206,8 +213,8 @@ def why_not(document: Document) -> str:
     if document.needs_trust:
         return tr("Trust comes first")
     if document.recipe.model.source and document.file is None and document.read_only is None:
-        return tr("It could not be opened") if document.could_not_open else tr("Looking at the file")
+        return why_no_model(document) or tr("Looking at the file")
     if needs_entry(document):
-        return tr("Choose what makes the model")
+        return why_no_model(document)
     problem = start_problem(document)
     return f"{told(problem.what)}. {told(problem.remedy)}" if problem is not None else ""

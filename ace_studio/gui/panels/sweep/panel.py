@@ -27,6 +27,7 @@ from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.words.steps import why_no_model
 from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
 from ace_studio.session.document import Document, Part
@@ -42,7 +43,7 @@ class SweepPanel(Panel):
     """Every combination of the axes as a run of its own, and all of them compared."""
 
     title = "Sweep"
-    shows = frozenset({Part.SWEEP, Part.RECIPE, Part.FILE, Part.ENVIRONMENT})
+    shows = frozenset({Part.SWEEP, Part.RECIPE, Part.FILE, Part.PROBLEMS, Part.ENVIRONMENT})
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__(session, theme)
@@ -140,6 +141,8 @@ class SweepPanel(Panel):
         self.cancel_button.setVisible(state.is_running)
         self.cancel_button.setEnabled(state.phase is SweepPhase.RUNNING)
         why_not = tr("It cannot start: see the reason below") if preview.problems else ""
+        if not state.sweep.recipes:
+            why_not = why_not or why_no_model(document)
         tip = tr("Jobs with a result are kept; the others run") if can_go_on else tr("Run every job")
         allow(self.start_button, why_not or ("" if preview.jobs else tr("Open a model, or the file of a sweep.")), tip)
         allow(self.save_button, why_not, tr("As a file for ace-studio sweep"))

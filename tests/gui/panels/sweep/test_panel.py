@@ -8,6 +8,7 @@ from PySide6.QtGui import QDesktopServices, QPalette
 from PySide6.QtWidgets import QFileDialog
 
 from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import JobFailed
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.safe_file import file_sha256
 from ace_studio.records.sweeps import (
@@ -97,6 +98,18 @@ def test_why_a_sweep_cannot_start_is_red(sweeping):
     sweeping.settle()
     assert sweeping.session.sweep.preview().problems
     assert ink() == sweeping.window.theme.colours.bad
+
+
+def test_no_sweep_starts_with_a_file_that_could_not_be_opened(sweeping, tmp_path):
+    assert sweeping.sweep.start_button.isEnabled()
+    sweeping.engine.by_itself = False
+    (file := tmp_path / "notes.txt").write_text("words")
+    sweeping.window.commands.open_path(str(file))
+    refused = Problem(code=ErrorCode.BAD_FILE, what="notes.txt is no model")
+    sweeping.session.apply(JobFailed(job=sweeping.engine.requests[-1].job, problems=(refused,)))
+    sweeping.settle()
+    assert not sweeping.sweep.start_button.isEnabled()
+    assert sweeping.sweep.start_button.toolTip() == "It could not be opened"
 
 
 def test_a_sweep_that_is_opened_as_a_file_is_shown(sweeping, tmp_path):
