@@ -16,6 +16,7 @@ from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.style.sizes import GAP, HAIR, LETTER_PX, MARGIN, STRONG, TIGHT
 from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.words.formatting import plural
 
 SWATCH = 16
 
@@ -130,7 +131,7 @@ class Legend(QWidget):
         button.setIcon(self._icon(colouring.colours[at], colouring.letters[at]))
         button.setIconSize(QSize(SWATCH, SWATCH))
         button.setText(f"{colouring.categories[at]}  {number(count, ',')}")
-        button.setAccessibleName(tr("{categories}, {count} ops", categories=colouring.categories[at], count=count))
+        button.setAccessibleName(f"{colouring.categories[at]}, {plural(count, 'op')}")
         button.setToolTip(tr("Dim or show these ops"))
         if self._colours is not None:
             button.setStyleSheet(

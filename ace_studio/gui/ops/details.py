@@ -158,7 +158,7 @@ def _of_op(graph: GraphTable, facts: OpFacts, row: int, *, region: Region | None
     )
     yield tr("Attributes"), _pairs(graph.attributes, row, " = ")
     yield tr("Inputs"), _neighbours(graph, {row}, inwards=True)
-    yield tr("Weights"), _pairs(graph.weights, row, " ")
+    yield tr("Weights"), [_weight(*line.split(" ")) for line in _lines(graph.weights, row)]
     output = Detail(tr("result"), _tensor(graph, row))
     yield tr("Outputs"), [output, *(Detail(tr("read by"), one.value, one.op_id) for one in _neighbours(graph, {row}))]
     report = facts.reports.get(op_id)
@@ -232,8 +232,15 @@ def _error(report: OpReport) -> float:
 
 def _pairs(column: Sequence[str], row: int, between: str) -> list[Detail]:
     """The lines of a cell, each a name and a value."""
-    lines = column[row].splitlines() if column else []
-    return [Detail(*line.partition(between)[::2]) for line in lines]
+    return [Detail(*line.partition(between)[::2]) for line in _lines(column, row)]
+
+
+def _lines(column: Sequence[str], row: int) -> list[str]:
+    return column[row].splitlines() if column else []
+
+
+def _weight(name: str, shape: str, *dtype: str) -> Detail:
+    return Detail(name, "  ".join((shape_text(shape), *dtype)))
 
 
 def _tensor(graph: GraphTable, row: int) -> str:

@@ -16,6 +16,7 @@ def test_a_colouring_is_drawn_and_explained_with_letters(view):
     assert view.picture.colouring.letters == ("F", "I")
     assert "#11aa77" in colours_in(picture_of(view))
     assert [button.text() for button in view.legend.entries.values()] == ["fp32  14", "int8-static  6"]
+    assert view.legend.entries[1].accessibleName() == "int8-static, 6 ops"
 
 
 def test_a_click_in_the_legend_dims_the_ops_of_an_entry(view, qtbot):

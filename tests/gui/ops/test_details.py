@@ -35,7 +35,7 @@ def test_attributes_and_weights_of_the_graph_are_a_line_each():
     graph = replace(graph, attributes=tuple(attributes), weights=tuple(weights))
     found = of("linear_0", graph=graph)
     assert found["Attributes"] == [("stride", "[2, 2]"), ("groups", "1")]
-    assert found["Weights"] == [("mlp.weight", "8x4 float32"), ("mlp.bias", "8 float32")]
+    assert found["Weights"] == [("mlp.weight", "8 × 4  float32"), ("mlp.bias", "8  float32")]
 
 
 def test_a_block_is_summed_and_its_border_is_named():
