@@ -209,10 +209,12 @@ class Chart(QWidget):
         low = max(0.0, low) if min(xs) >= 0 else low
         self.plot.setXRange(low, high, padding=0)
         height = self.plot.getViewBox().height()
-        # Room for a name above the highest point and below the lowest, as far as a low plot has it.
-        name = _NAME_ANCHORS[0] * self._names[0][0].textItem.boundingRect().height()
-        margin = along * max(0.45, name / max(name, height - 2 * name))
-        bottom, top = min(ys) - margin, max(ys) + margin
+        bottom, top = min(ys) - 0.45 * along, max(ys) + 0.45 * along
+        named = [y for _, _, y in self._names]
+        name = _NAME_ANCHORS[0] * self._names[0][0].textItem.boundingRect().height() / max(height, 40.0)
+        for _ in range(2):  # room for a name below the lowest point and above the highest; more room takes more
+            need = name * (top - bottom)
+            bottom, top = min(bottom, min(named) - need), max(top, max(named) + need)
         self.plot.setYRange(bottom, top, padding=0)
         plot = QRectF(0, 0, width, height)
         taken: list[QRectF] = []
@@ -221,13 +223,18 @@ class Chart(QWidget):
             centre, down = (x - low) / (high - low) * width, (top - y) / (top - bottom) * height
             left = max(0.0, min(centre - room.width() / 2, width - room.width()))
             places = ((each, QRectF(QPointF(left, down - each * room.height()), room.size())) for each in _NAME_ANCHORS)
-            free = [one for one in places if plot.contains(one[1]) and not any(map(one[1].intersects, taken))]
+            free = [one for one in places if plot.contains(_letters(one[1])) and not any(map(one[1].intersects, taken))]
             item.setVisible(bool(free))
             if free:
                 anchor, place = free[0]
                 # An anchor beside the middle keeps the name inside the plot.
                 item.setAnchor(((centre - left) / room.width(), anchor))
-                taken.append(place.adjusted(0, _NAME_MARGIN_PX, 0, -_NAME_MARGIN_PX))
+                taken.append(_letters(place))
+
+
+def _letters(place: QRectF) -> QRectF:
+    """A name without the empty margin above and below it."""
+    return place.adjusted(0, _NAME_MARGIN_PX, 0, -_NAME_MARGIN_PX)
 
 
 class ChartView(QWidget):
