@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 
 ADAPTIVE_POOL = torch.ops.aten._adaptive_avg_pool2d.default
-_fixed_pool = decomposition_table[ADAPTIVE_POOL]
+_fixed_pool: Callable[..., Tensor] = decomposition_table[ADAPTIVE_POOL]
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def adaptive_pools_of_any_size() -> Iterator[None]:
         decomposition_table[ADAPTIVE_POOL] = _fixed_pool
 
 
-def _decomposed(values: Tensor, output_size: Sequence[Any]) -> Tensor:
+def _decomposed(values: Tensor, output_size: Sequence[Any]) -> Any:
     found = free_pool(values, output_size)
     return _fixed_pool(values, output_size) if found is NotImplemented else found
 
@@ -49,5 +49,5 @@ def _means(values: Tensor, count: Any) -> Tensor:
     length = torch.div((index + 1) * size + count - 1, count, rounding_mode="trunc") - start
     step = torch.arange(size // count + 2, device=values.device)
     place = (start.unsqueeze(1) + step).clamp(max=size - 1)
-    ranges = values.index_select(-1, place.flatten()).unflatten(-1, place.shape)
+    ranges = values.index_select(-1, place.flatten()).reshape(*values.shape[:-1], *place.shape)
     return torch.where(step < length.unsqueeze(1), ranges, 0).sum(-1) / length

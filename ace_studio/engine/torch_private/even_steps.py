@@ -31,8 +31,9 @@ def even_steps_of_any_count() -> Iterator[None]:
 
 def _free_linspace(start: Any, end: Any, steps: Any, **options: Any) -> Tensor:
     dtype = options.get("dtype") or torch.get_default_dtype()
-    is_plain = dtype.is_floating_point and options.get("out") is None and not isinstance(start, Tensor)
-    if not isinstance(steps, torch.SymInt) or not is_plain or isinstance(end, Tensor):
+    is_plain = dtype.is_floating_point and not any(isinstance(one, Tensor) for one in (start, end, options.get("out")))
+    is_free = isinstance(steps, torch.SymInt)
+    if not is_free or not is_plain:
         return _linspace(start, end, steps, **options)
     index = torch.arange(steps, **(options | {"dtype": dtype}))
     last = index[-1:]
