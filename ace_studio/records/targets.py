@@ -192,7 +192,7 @@ _ROWS = (
         packages=("openvino", "nncf", "onnx", "onnxscript"),
         install="pip install 'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'openvino>=2025.3,<2027' 'nncf>=3.0,<4'",
         frontends=("torch", "onnx"),
-        times_source="OpenVINO's performance counters; mean of several calls",
+        times_source="OpenVINO's performance counters; mean of three calls after a first",
         has_one_float=True,
         convolution_speedups={Precision.FP32: 1.8, Precision.BF16: 3.4, Precision.INT8_STATIC: 5.3},
         matrix_speedups={Precision.FP32: 1.2, Precision.BF16: 2.1, Precision.INT8_STATIC: 3.4},

@@ -41,17 +41,19 @@ _WEIGHT_COPIES = 3
 def export_all(job: CompressionJob) -> None:
     """Save and verify what is alive; a candidate whose artifact is wrong has failed.
 
-    Fresh processes prove the artifacts, several at once where there are cores and memory, while this one asks the
-    runtimes what they do with every op. Nothing is timed meanwhile that anybody reports.
+    Fresh processes prove the artifacts, several at once where there are cores and memory. The runtimes are asked before
+    what they do with every op: their times would be too long beside these processes.
     """
     _store_inputs(job)
+    for candidate in job.state.alive:
+        job.reporter.phase(Phase.EXPORT, f"{candidate.label}, op by op")
+        job.guarded(candidate, _report_ops)
     with ThreadPoolExecutor(_verifiers_at_once(job), thread_name_prefix="verify") as pool:
         try:
             proofs = [(candidate, _save_and_begin_proof(job, candidate, pool)) for candidate in job.state.alive]
             for candidate, proof in proofs:
                 job.reporter.phase(Phase.EXPORT, candidate.label)
                 if proof is not None:
-                    job.guarded(candidate, _report_ops)
                     job.guarded(candidate, partial(_take_proof, proof=proof))
                 job.tell(candidate)
         finally:

@@ -45,6 +45,7 @@ _OUR_SECTION = "ace_studio"
 _RUNTIME_SECTION = "runtime_options"
 """Where OpenVINO itself reads options; it applies the group size there, but not the precision."""
 _PROFILED_CALLS = 3
+"""Besides the first."""
 
 
 class OpenVinoTarget(Target):
@@ -155,12 +156,15 @@ class OpenVinoLowered(Lowered):
         """Compile once more with counters, run the traced example, read the runtime's own model."""
         job = self._job
         compiled = _compile(self._model, {**self._options, "PERF_COUNT": "YES"})
-        run = _flat_function(compiled)
+        run, inputs = _flat_function(compiled), job.captured.example.tensors()
+        run(*inputs)
+        first_us = _mean_us(compiled.get_runtime_model())
         for _ in range(_PROFILED_CALLS):
-            run(*job.captured.example.tensors())
+            run(*inputs)
         kernels = runtime_kernels(
             compiled.get_runtime_model(),
             self._program,
+            first_us,
             table=job.captured.table,
             is_dynamic=self._options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] != "0",
         )
@@ -287,12 +291,31 @@ _FLOATS = frozenset({"f32", "bf16", "f16"})
 _NOT_EXECUTED = "not_executed"
 
 
-def runtime_kernels(runtime_model: Any, program: OnnxProgram, *, table: GraphTable, is_dynamic: bool) -> list[Kernel]:
+def _mean_us(runtime_model: Any) -> dict[str, int]:
+    """Name of a layer -> its mean time of all calls so far, in microseconds; layers that did not run are left out."""
+    times = {node.get_friendly_name(): _text(node, "execTimeMcs") for node in runtime_model.get_ordered_ops()}
+    return {name: int(text) for name, text in times.items() if text not in {"", _NOT_EXECUTED}}
+
+
+def later_times_ms(mean_us: Mapping[str, int], first_us: Mapping[str, int], *, calls: int) -> dict[str, float]:
+    """Name of a layer -> its mean time of the calls after the first, from the means of all and of the first."""
+    return {
+        name: max(0, (calls + 1) * mean - first_us.get(name, mean)) / calls / 1000 for name, mean in mean_us.items()
+    }
+
+
+def runtime_kernels(
+    runtime_model: Any, program: OnnxProgram, first_us: Mapping[str, int], *, table: GraphTable, is_dynamic: bool
+) -> list[Kernel]:
     """The layers of a runtime model as kernels.
 
+    The first call is left out of their times: in it the runtime also makes its kernels, which takes longer than running
+    them where sizes are dynamic.
+
     Args:
-        runtime_model: ``CompiledModel.get_runtime_model()``, after calls with counters on if times are wanted.
+        runtime_model: ``CompiledModel.get_runtime_model()``, after `_PROFILED_CALLS` more calls.
         program: The ONNX model that the names come from.
+        first_us: What `_mean_us` gives after the first call.
         table: The captured graph, to know its weighted ops.
         is_dynamic: Whether activations are quantized on the fly in front of packed 8-bit weights.
     """
@@ -301,8 +324,9 @@ def runtime_kernels(runtime_model: Any, program: OnnxProgram, *, table: GraphTab
     discrete = frozenset(
         name for name, dtype in zip(table.op_id, table.dtype, strict=True) if dtype.startswith(("bool", "int", "uint"))
     )
+    times_ms = later_times_ms(_mean_us(runtime_model), first_us, calls=_PROFILED_CALLS)
     kernels = [
-        _kernel(node, owners, heavy, discrete=discrete, is_dynamic=is_dynamic)
+        _kernel(node, owners, heavy, times_ms, discrete=discrete, is_dynamic=is_dynamic)
         for node in runtime_model.get_ordered_ops()
         if _text(node, "layerType") not in _NOT_COMPUTED
     ]
@@ -331,6 +355,7 @@ def _kernel(
     node: Any,
     owners: Mapping[str, tuple[str, ...]],
     heavy: frozenset[str],
+    times_ms: Mapping[str, float],
     *,
     discrete: frozenset[str],
     is_dynamic: bool,
@@ -338,7 +363,6 @@ def _kernel(
     names = [part.strip() for part in _text(node, "originalLayersNames").split(",") if part.strip()]
     found = [op_id for name in names for op_id in owners.get(_plain_name(name), ())]
     layer = _text(node, "layerType")
-    time_us = _text(node, "execTimeMcs")
     return Kernel(
         name=node.get_friendly_name(),
         kind=layer,
@@ -346,7 +370,7 @@ def _kernel(
             node, layer, is_discrete=bool(found) and discrete.issuperset(found), is_dynamic=is_dynamic
         ),
         op_ids=tuple(sorted(dict.fromkeys(found), key=lambda op_id: op_id not in heavy)),
-        latency_ms=None if time_us in {"", _NOT_EXECUTED} else int(time_us) / 1000,
+        latency_ms=times_ms.get(node.get_friendly_name()),
         is_arithmetic=layer in _PRODUCTS,
         is_conversion=layer in _CONVERSIONS,
     )

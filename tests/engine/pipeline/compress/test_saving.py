@@ -58,6 +58,17 @@ def test_two_artifacts_are_proven_at_the_same_time(job, monkeypatch):
     assert all(one.run.ops for one in job.state.candidates)
 
 
+def test_the_runtimes_time_their_ops_before_other_processes_compute(job, monkeypatch):
+    order = []
+    monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: order.append("proof"))
+    for one in job.state.candidates:
+        read_back = one.lowered.read_back
+        one._actual = None
+        monkeypatch.setattr(one.lowered, "read_back", lambda read=read_back: order.append("ops") or read())
+    export_all(job)
+    assert order == ["ops", "ops", "proof", "proof"]
+
+
 def test_an_artifact_that_does_not_hold_up_is_the_failure_of_its_candidate_alone(job, monkeypatch):
     def prove(target, path, *_, **__):
         if "bf16" in str(path):

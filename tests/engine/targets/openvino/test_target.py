@@ -26,7 +26,7 @@ from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.openvino import target as openvino
 from ace_studio.engine.targets.openvino.library import import_openvino
-from ace_studio.engine.targets.openvino.target import base_options
+from ace_studio.engine.targets.openvino.target import base_options, later_times_ms
 from ace_studio.jobs.devices import measure_there
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Progress
@@ -116,6 +116,12 @@ def test_read_back_has_every_op_once_in_order_and_a_reason_where_the_plan_was_no
     assert [op.op_id for op in ops] == [captured.table.op_id[row] for row in captured.table.op_rows()]
     assert all(op.reason for op in ops if op.actual != job.plan.precision_of(op.op_id))
     assert any(op.latency_ms for op in ops)
+
+
+def test_the_times_of_ops_leave_out_the_first_call_in_which_the_runtime_makes_its_kernels():
+    means_us = {"first": {"a": 900, "b": 5}, "all": {"a": 300, "b": 5, "c": 8}}
+    assert later_times_ms(means_us["all"], means_us["first"], calls=3) == {"a": 0.1, "b": 0.005, "c": 0.008}
+    assert later_times_ms({"a": 1}, {"a": 9}, calls=3) == {"a": 0.0}  # means are whole microseconds
 
 
 def test_the_result_is_nested_like_the_models_and_constants_come_back():
