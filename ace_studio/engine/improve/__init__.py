@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import torch
 from torch import Tensor
 
@@ -79,6 +80,7 @@ def improve(
         methods: Tried in this order, those that keep the float model's function before those that round.
         examples: Flat tensor inputs of calibration examples. A quarter of them, one at least, is held out: a method
             does not see them, and is kept if the simulated plan comes closer to the unchanged float model on them.
+            Rounding that was kept is learned again from all where these are fewer than `MOST_EXAMPLES`.
         ranges: How activation ranges follow from values.
         reporter: Gets every method as a phase.
         style: What the targets round around ops at int8-static.
@@ -102,7 +104,41 @@ def improve(
             if change is not None and report.after_db is not None:
                 before = report.after_db
                 changes.append(change)
+        if changes and changes[-1].method == ImproveMethod.LEARNED_ROUNDING and len(examples) < MOST_EXAMPLES:
+            place = next(at for at, one in enumerate(reports) if one.method == changes[-1].method)
+            again = _learned_again(job, changes, reports[place], held=held, references=references)
+            if again is not None:
+                reports[place], changes[-1] = again
     return Improved(tuple(changes), tuple(reports))
+
+
+def _learned_again(
+    job: ImproveJob,
+    changes: Sequence[WeightChange],
+    report: Improvement,
+    *,
+    held: Sequence[Sequence[Tensor]],
+    references: Sequence[Sequence[Tensor]],
+) -> tuple[Improvement, WeightChange] | None:
+    """The rounding that was kept, learned from all examples; None if there is no time, or if it got worse.
+
+    Where examples are few, the quarter that judged the method is missed in learning.
+    """
+    left = job.max_seconds - report.seconds
+    if report.after_db is None or left < 2 * report.seconds:
+        return None
+    started = time.monotonic()
+    job.reporter.phase(Phase.COMPRESS, f"learning the rounding at {report.precision} from all examples")
+    whole = replace(job, work=[*job.work, *held], max_seconds=left)
+    change = learn_rounding(whole, list(changes[:-1]))
+    if isinstance(change, NoChange):
+        return None
+    seen_db = job.simulator([*changes[:-1], change]).sqnr_db(job.plan, held, references)
+    if seen_db < report.after_db:
+        return None
+    seconds = round(report.seconds + time.monotonic() - started, 3)
+    reason = f"{report.reason}; learned again with {'these' if len(held) > 1 else 'this'}"
+    return msgspec.structs.replace(report, reason=reason, seconds=seconds), change
 
 
 def _problem(plan: BoundPlan, examples: Sequence[Sequence[Tensor]]) -> str:

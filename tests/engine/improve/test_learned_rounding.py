@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import itertools
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from ace_studio.engine import improve as improving
+from ace_studio.engine.improve import MOST_EXAMPLES
 from ace_studio.engine.improve.job import ImproveJob
 from ace_studio.engine.improve.learned_rounding import learn_rounding
 from ace_studio.engine.improve.weights import NoChange, with_changed_weights
@@ -15,6 +18,7 @@ from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize import affine, fake_quantize
+from ace_studio.engine.quantize.fidelity import split_examples
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import float_graph
 from ace_studio.records.recipes.plan import Plan, Precision, Scheme, WeightGranularity
@@ -60,6 +64,34 @@ def test_held_out_outputs_come_closer_than_with_the_nearest_values(block, plan):
     (report,) = improved_by(block, plan, [ImproveMethod.LEARNED_ROUNDING], mixed(8)).reports
     assert report.kept
     assert report.after_db > report.before_db + (2.0 if plan is WEIGHT4 else 0.2)
+
+
+def few(count, start=0):
+    return [[values[:4]] for (values,) in mixed(start + count)[start:]]
+
+
+def sqnr_db_of(captured, changes, plan, examples):
+    job = job_of(captured, plan, examples)
+    return job.fidelity_db(changes, job.references(examples))
+
+
+def test_of_few_examples_the_ones_that_judged_it_are_learned_from_too(block):
+    examples, unseen = few(8), few(40, start=8)
+    improved = improved_by(block, WEIGHT4, [ImproveMethod.LEARNED_ROUNDING], examples)
+    assert improved.reports[0].reason.endswith("that it did not see; learned again with these")
+    work, _ = split_examples(examples)
+    part = learned_by(block, WEIGHT4, work)
+    found = [sqnr_db_of(block, [change], WEIGHT4, unseen) for change in (part, *improved.changes)]
+    assert found[1] > found[0] + 0.2, found
+
+
+def test_with_many_examples_or_without_time_it_is_learned_once(block, monkeypatch):
+    methods = [ImproveMethod.LEARNED_ROUNDING]
+    (many,) = improved_by(block, WEIGHT4, methods, few(MOST_EXAMPLES)).reports
+    ticks = itertools.count(step=50)
+    monkeypatch.setattr(improving, "time", SimpleNamespace(monotonic=lambda: next(ticks)))  # s, of 120
+    (slow,) = improved_by(block, WEIGHT4, methods, few(8)).reports
+    assert [(one.kept, one.reason[-7:]) for one in (many, slow)] == [(True, "not see")] * 2
 
 
 def test_it_is_more_than_gptq_finds_and_goes_on_from_there(block):
