@@ -22,12 +22,14 @@ from PySide6.QtWidgets import (
 
 SLACK = 1
 """Pixels by which a text may be wider than its room: sizes are rounded."""
+FORMS_FIT = 1024
+"""Width of a window in which no form scrolls sideways, px; in a narrower one it may."""
 
 
 def cut_texts(shown: QWidget) -> set[tuple[str, str]]:
     """Kind and text of what does not fit and has no tool tip with the whole text: labels, buttons, fields, headers.
 
-    A form that has to be scrolled sideways is one too.
+    A form that has to be scrolled sideways is one too, in a window of `FORMS_FIT` or wider.
     """
     seen = [part for part in shown.findChildren(QWidget) if part.isVisibleTo(shown) and part.width() > 0]
     return {(type(part).__name__, text) for part in seen for text in _cut_in(part) if not _tells(part.toolTip(), text)}
@@ -46,7 +48,7 @@ def _cut_in(part: QWidget) -> list[str]:
     match part:
         case QLabel() if part.text() and part.textFormat() is not Qt.TextFormat.RichText:
             return [part.text()] * _is_cut_label(part)
-        case QScrollArea() if part.horizontalScrollBar().maximum() > 0:
+        case QScrollArea() if part.window().width() >= FORMS_FIT and part.horizontalScrollBar().maximum() > 0:
             return [f"{_name(part.widget())} is wider than its scroll area"]
         case QToolButton() if part.toolButtonStyle() is Qt.ToolButtonStyle.ToolButtonIconOnly:
             return []
