@@ -131,14 +131,14 @@ def _unpaid_words(regions: Sequence[Region], candidate: Candidate) -> str:
     lows = " or ".join(dict.fromkeys(choice.precision for one in unpaid for choice in one.choices[:-1]))
     exact = [one.choices[-1].precision for one in unpaid]
     planned = [str(candidate.plan.assigned.get(one.ops[0], Precision.FP32)) for one in unpaid]
-    kept = [own for own, high in zip(planned, exact, strict=True) if own == high]
+    low = [own for own, high in zip(planned, exact, strict=True) if own != high]
     words = f"{lows} does not pay here: {len(unpaid)} of {len(regions)} regions"
-    if len(kept) == len(unpaid):
-        return f"{words}, kept at {' or '.join(dict.fromkeys(kept))}"
-    stay = f"the other {len(unpaid) - len(kept)}" if kept else "they"
-    lower = " or ".join(dict.fromkeys(own for own, high in zip(planned, exact, strict=True) if own != high))
-    why = f"{stay} stay at {lower}, as {exact[0]} there saves no time of the model that can be measured"
-    return f"{words}; {len(kept)} kept at {exact[0]}, {why}" if kept else f"{words}; {why}"
+    if not low:
+        return f"{words}, kept at {' or '.join(dict.fromkeys(exact))}"
+    kept = len(unpaid) - len(low)
+    stay = f"{kept} kept at {exact[0]}, the other {len(low)}" if kept else "they"
+    why = f"as {exact[0]} there saves no time of the model that can be measured"
+    return f"{words}; {stay} stay at {' or '.join(dict.fromkeys(low))}, {why}"
 
 
 def _float_words(job: CompressionJob, run: TargetRun) -> str:

@@ -309,8 +309,7 @@ def runtime_kernels(
 ) -> list[Kernel]:
     """The layers of a runtime model as kernels.
 
-    The first call is left out of their times: in it the runtime also makes its kernels, which takes longer than running
-    them where sizes are dynamic.
+    The first call is left out of their times: in it the runtime also makes its kernels.
 
     Args:
         runtime_model: ``CompiledModel.get_runtime_model()``, after `_PROFILED_CALLS` more calls.
