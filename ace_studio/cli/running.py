@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,14 +16,14 @@ from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.input_words import rows_of
-from ace_studio.records.messages import FileInspected, InspectRequest, JobFinished, ModelCaptured, RunRequest
+from ace_studio.records.messages import FileInspected, FileReport, InspectRequest, JobFinished, ModelCaptured, RunRequest
 from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
 from ace_studio.records.time_words import seconds_words
-from ace_studio.session.choices import with_found
+from ace_studio.session.choices import with_found, with_functions
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
@@ -43,13 +44,22 @@ def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) 
         if path.name in {"", ".."}:
             path = path.resolve()  # "." and ".." have no name
         recipe = Recipe(model=ModelChoice(source=path.name))
+    folder = path.absolute().parent
     if entry:
-        recipe = replace(recipe, model=replace(recipe.model, entry=entry))
+        recipe = replace(recipe, model=replace(recipe.model, entry=_seen_from(folder, entry)))
     if inputs:
         kept = recipe.inputs
         given = InputsChoice(rows=rows_of(inputs), dims=kept.dims, shapes_from=kept.shapes_from)
         recipe = replace(recipe, inputs=given)
-    return recipe, path.absolute().parent
+    return recipe, folder
+
+
+def _seen_from(folder: Path, entry: str) -> str:
+    """The entry ``file.py:name`` as in a recipe of this folder; a file that is not there may be in the present one."""
+    file, colon, name = entry.rpartition(":")
+    if not file or (folder / file).exists() or not Path(file).exists():
+        return entry
+    return f"{Path(os.path.relpath(file, folder)).as_posix()}{colon}{name}"
 
 
 def filled_recipe_for(
@@ -63,7 +73,8 @@ def filled_recipe_for(
 ) -> tuple[Recipe, Path]:
     """As `recipe_for`; the recipe of a model file also gets what the file makes clear, as in the window.
 
-    That is its entry, weights beside it, example inputs, and the functions for calibration and evaluation.
+    That is its entry, weights beside it, example inputs, and the functions for calibration and evaluation. Where the
+    entry is in another file (``weights.pt --entry model.py:make``), the functions of that file are used as well.
 
     Args:
         path: A recipe, a model, or a name such as ``timm:resnet18``.
@@ -78,14 +89,23 @@ def filled_recipe_for(
     recipe, folder = recipe_for(path, entry=entry, inputs=inputs)
     if path.suffix == ".toml" or not path.exists():
         return recipe, folder
-    request = InspectRequest(job="inspect", path=str(path.absolute()))
-    answer = follow(request, console, contain=contain, python=python)
-    found = answer.find(FileInspected)
-    if answer.problems:
-        raise AceError(*answer.problems)
-    if found is None:
+
+    def report_on(file: Path) -> FileReport | None:
+        request = InspectRequest(job="inspect", path=str(file.absolute()))
+        answer = follow(request, console, contain=contain, python=python)
+        if answer.problems:
+            raise AceError(*answer.problems)
+        found = answer.find(FileInspected)
+        return None if found is None else found.report
+
+    report = report_on(path)
+    if report is None:
         return recipe, folder
-    filled = with_found(recipe, found.report)
+    filled = with_found(recipe, report)
+    code = recipe.model.entry.rpartition(":")[0]
+    code_report = report_on(folder / code) if code and (folder / code).is_file() else None
+    if code_report is not None:
+        filled = with_functions(filled, code_report.entries, file=code)
     taken = (
         ("entry", recipe.model.entry, filled.model.entry),
         ("weights", recipe.model.weights, filled.model.weights),
@@ -95,7 +115,8 @@ def filled_recipe_for(
     )
     words = [f"{what} {after}" for what, before, after in taken if after != before]
     if words:
-        console.say(f"Taken from {path.name}: {', '.join(words)}")
+        files = path.name if code_report is None else f"{path.name} and {Path(code).name}"
+        console.say(f"Taken from {files}: {', '.join(words)}")
     return filled, folder
 
 

@@ -96,9 +96,21 @@ def with_found(recipe: Recipe, report: FileReport) -> Recipe:
         )
     if report.inputs and not recipe.inputs.rows and not recipe.inputs.tracing:
         recipe = change(recipe, "inputs", rows=report.inputs)
+    return with_functions(recipe, report.entries)
+
+
+def with_functions(recipe: Recipe, entries: Sequence[EntryPoint], *, file: str = "") -> Recipe:
+    """Fill in the functions for example inputs, calibration and evaluation that are not chosen yet.
+
+    Args:
+        recipe: Any recipe.
+        entries: What a Python file defines.
+        file: That file, as the recipe names it; empty for the model's source.
+    """
     for (table, key), usual, roles in _PLACES:
         already_has_inputs = table == "inputs" and bool(recipe.inputs.rows)
-        name = _callable_for(usual, roles, report.entries)
+        found = _callable_for(usual, roles, entries)
+        name = f"{file}:{found}" if file and found else found
         if name and name != recipe.model.entry and not getattr(getattr(recipe, table), key) and not already_has_inputs:
             recipe = change(recipe, table, **{key: name})
     return recipe

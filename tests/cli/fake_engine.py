@@ -14,7 +14,10 @@ def result(status=ResultStatus.OK, error=None):
 
 
 class FakeExecutor:
-    """Answers every request with a script of events, or of events by the kind of request, and keeps the request."""
+    """Answers every request with a script of events, and keeps the request.
+
+    The script may be a dict by the kind of request, and there a list of scripts for requests in turn.
+    """
 
     script: tuple | dict = ()
     requests: list = []  # noqa: RUF012 - shared on purpose: the command makes the instance
@@ -25,7 +28,8 @@ class FakeExecutor:
     def run(self, request):
         FakeExecutor.requests.append(request)
         script = FakeExecutor.script
-        yield from script[type(request)] if isinstance(script, dict) else script
+        events = script[type(request)] if isinstance(script, dict) else script
+        yield from events.pop(0) if isinstance(events, list) else events
 
     def close(self):
         pass

@@ -293,6 +293,25 @@ def test_a_model_is_run_with_what_its_file_has_and_the_first_plan(net, tmp_path,
     assert told in capsys.readouterr().err
 
 
+def test_weights_are_run_with_the_functions_of_the_file_that_makes_their_model(net, tmp_path, monkeypatch, capsys):
+    weights = tmp_path / "weights" / "net.pth"
+    weights.parent.mkdir()
+    weights.write_text("")
+    monkeypatch.chdir(tmp_path)
+    alone = FileReport(
+        path=str(weights), kind="state-dict", label="weights", sha256="ab", size_bytes=3, trust="data"
+    )
+    of_code = FakeExecutor.script[InspectRequest]
+    FakeExecutor.script[InspectRequest] = [(FileInspected(report=alone),), of_code]
+    assert run_command(["run", "weights/net.pth", "--entry", "net.py:make_net", "--out", str(tmp_path / "out")]) == 0
+    _, inspected, request = FakeExecutor.requests
+    assert Path(inspected.path).resolve() == net
+    assert request.recipe.model.entry == "../net.py:make_net"
+    assert request.recipe.inputs.tracing == "../net.py:tracing_inputs"
+    assert request.recipe.evaluate.function == "../net.py:evaluate"
+    assert "Taken from net.pth and net.py: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["trace"], ["plan"], ["sensitivity"], ["fix"], ["values", "--op", "relu"]])
 def test_every_command_takes_the_examples_of_a_model_file_unless_inputs_are_given(net, words):
     command, *rest = words
