@@ -15,7 +15,6 @@ from ace_studio.engine.progress import Reporter
 
 DATA_WARNINGS = frozenset({"bad-numbers", "empty-output", "constant-output"})
 """Those that depend on the numbers in the examples."""
-_HALVES = frozenset({torch.float16, torch.bfloat16})
 
 
 def warn_about_the_model(
@@ -26,7 +25,7 @@ def warn_about_the_model(
     ``written`` are the positions of the tensors that forward changes in the first example.
     """
     warn_about_results(module, results, reporter)
-    _warn_about_types(module, reporter)
+    _warn_about_odd_weights(module, reporter)
     leaves = named_leaves(examples[0], forward_parameters(module))
     for leaf in leaves:
         if leaf.tensor is None and leaf.value is not None:
@@ -80,15 +79,7 @@ def _are_constant(results: Sequence[Sequence[Tensor]]) -> bool:
     return True
 
 
-def _warn_about_types(module: nn.Module, reporter: Reporter) -> None:
-    halves = sorted({str(one.dtype)[6:] for one in module.parameters() if one.dtype in _HALVES and one.is_cpu})
-    if halves:
-        reporter.warn(
-            "half-model",
-            f"Weights of the model are {' and '.join(halves)}: few runtimes take such a graph on a CPU, and fewer "
-            "in 8 bits. Call .float() on the model and give float32 examples; targets have 16-bit arithmetic of "
-            "their own (bf16 and fp16 in the plan)",
-        )
+def _warn_about_odd_weights(module: nn.Module, reporter: Reporter) -> None:
     tensors = [*module.parameters(), *module.buffers()]
     odd = sorted({str(one.dtype)[6:] for one in tensors if one.dim() > 1 and _is_odd(one)})
     if odd:

@@ -40,6 +40,27 @@ class DataSources:
 
 
 @dataclass(frozen=True)
+class GivenModel:
+    """The user's module where the loaded one is its copy at fp32."""
+
+    module: nn.Module
+    halves: tuple[torch.dtype, ...]
+    """The 16-bit types of its weights."""
+    dtypes: tuple[torch.dtype, ...]
+    """The type of every tensor of a call, in pytree order."""
+
+    @property
+    def types(self) -> str:
+        """``bfloat16``, or several."""
+        return " and ".join(str(dtype).removeprefix("torch.") for dtype in self.halves)
+
+    def example(self, example: Example) -> Example:
+        """A call of the copy, as a call of this module."""
+        dtypes = iter(self.dtypes)
+        return example.map_tensors(lambda leaf: leaf.to(next(dtypes)))
+
+
+@dataclass(frozen=True)
 class LoadedModel:
     """A live module in eval mode, and its data sources."""
 
@@ -59,6 +80,8 @@ class LoadedModel:
     """What the module was written from (a TorchScript program); both must give equal outputs. None for an original."""
     original: nn.Module | None = None
     """The user's own module, if ``module`` is a pruned or fine-tuned copy of it: the baseline of everything."""
+    given: GivenModel | None = None
+    """The user's own module, if it has 16-bit weights and all else is made from a copy at fp32."""
 
     def with_data(self, **changes: Any) -> LoadedModel:
         """The same model with other data sources."""

@@ -20,6 +20,7 @@ from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.compress.calibration import WatchedMetric
 from ace_studio.engine.pipeline.data_sizes import with_sizes_of_data
 from ace_studio.engine.pipeline.frontends import FRONTENDS
+from ace_studio.engine.pipeline.half_models import at_fp32
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe, ShapesFrom
@@ -41,17 +42,20 @@ def make_ready(
 ) -> ReadyModel:
     """Move the model to the recipe's device, gather its examples there, and bind its calibration file to them.
 
+    On the CPU, a model with 16-bit weights becomes one at fp32.
+
     Args:
         loaded: The model and its data sources.
         recipe: ``[inputs]``, ``[calibration]`` and ``[measure] device`` count.
         folder: Folder that the recipe's paths are relative to.
-        reporter: Hears of progress.
+        reporter: Hears of progress and warnings.
         must_fit: Whether the data must do for a run: sizes that the examples do not cover, and a goal for the metric
             without one, are errors.
 
     Raises: AceError, as `gather_examples` and `with_sizes_of_data` say; AceError(NO_DATA) if there is no metric;
         AceError(WRONG_CAPTURE) if a translated TorchScript program differs.
     """
+    reporter = reporter or Reporter()
     limit_examples(recipe.limits.examples)
     if must_fit:
         _check_metric(loaded, recipe)
@@ -66,13 +70,15 @@ def make_ready(
             tensors = ((f"tensor {at}", leaf) for at, leaf in enumerate(one.tensors()))
             check_plain(tensors, f"Example {number} holds", code=ErrorCode.BAD_INPUT, where="[inputs]")
         examples = tuple(example.map_tensors(lambda leaf: leaf.to(device)) for example in gathered)
+        if device.type == "cpu" and loaded.frontend == "torch":
+            loaded, examples = at_fp32(loaded, examples, reporter)
         check_translation(loaded, examples)
         if loaded.data.evaluate is not None:
             loaded = loaded.with_data(evaluate=WatchedMetric(loaded.data.evaluate))
         score = None
         takes_data = recipe.inputs.shapes_from is ShapesFrom.DATA
         if (must_fit or takes_data) and loaded.frontend == "torch" and not recipe.capture.batch_only:
-            examples, score = with_sizes_of_data(loaded, examples, recipe, folder, reporter or Reporter())
+            examples, score = with_sizes_of_data(loaded, examples, recipe, folder, reporter)
     loaded = with_calibration_data(loaded, examples, recipe, read_content=read_named_content)
     return ReadyModel(loaded, examples, device, score)
 

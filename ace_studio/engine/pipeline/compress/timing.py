@@ -9,15 +9,19 @@ from contextlib import nullcontext
 import msgspec
 
 from ace_studio.engine import disturbance, measure
+from ace_studio.engine.flow import GivenModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import CompiledModule
+from ace_studio.engine.torch_private.operators import half_precision_problem
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 
 SMALL_MS = 0.5
 """Faster models are also called beside their runtime alone: of a longer call, the overhead is lost in the noise."""
 MIN_ROUNDS = 9
+_GIVEN = "the model as given"
 
 
 def time_beside(
@@ -61,6 +65,16 @@ def _ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dic
     return {name: ratio.median, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
 
 
+def _warn_if_faster(given: GivenModel, ratio: measure.Ratio, reporter: Reporter) -> None:
+    """Say it if the user's own module is faster than its copy at fp32, which speed-ups are given over."""
+    if ratio.low > 1:
+        reporter.warn(
+            "faster-as-given",
+            f"At {given.types}, as it was given, the model takes {1 / ratio.median:.2f} of the time that it takes at "
+            f"float32: speed-ups over that are {1 / ratio.median:.2f} times those shown",
+        )
+
+
 def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., object]] = {}) -> None:
     """Measure the candidates and the baseline interleaved on the first example; each run gets its speed-ups.
 
@@ -74,6 +88,9 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     for name, lowered in references.items():
         calls[f"{name} fp32, to compare with"] = bound_call(example, lowered)
     is_gpu = job.captured.device.type == "cuda"
+    given = job.loaded.given
+    if given is not None and not any(map(half_precision_problem, given.halves)):  # else it is slow beyond use
+        calls[_GIVEN] = bound_call(given.example(example), given.module)
 
     def measured(watch: disturbance.SpeedWatch | None = None) -> dict[str, measure.Samples]:
         return measure.measure_interleaved(
@@ -86,6 +103,8 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
 
     samples, change = (measured(), "") if is_gpu else disturbance.measure_steadily(measured, job.reporter)
     base = samples.pop(job.state.baseline.name)
+    if (as_given := samples.pop(_GIVEN, None)) is not None and given is not None:
+        _warn_if_faster(given, measure.ratio_of(base, as_given), job.reporter)
     floats = {name: samples.pop(f"{name} fp32, to compare with") for name in references}
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()

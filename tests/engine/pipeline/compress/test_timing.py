@@ -11,7 +11,7 @@ import torch
 
 from ace_studio.engine import disturbance
 from ace_studio.engine.disturbance import SpeedWatch
-from ace_studio.engine.flow import Example
+from ace_studio.engine.flow import Example, GivenModel
 from ace_studio.engine.pipeline.compress import timing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.progress import Reporter
@@ -34,12 +34,12 @@ def candidate(name, seconds):
     return made
 
 
-def job(*running, builders=None):
+def job(*running, builders=None, given=None):
     told = []
     return SimpleNamespace(
         state=SimpleNamespace(baseline=Baseline(), running=running),
         captured=SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu")),
-        loaded=SimpleNamespace(original=None, frontend="torch"),
+        loaded=SimpleNamespace(original=None, frontend="torch", given=given),
         reference=busy_for(0.004), recipe=Recipe(measure=MeasureChoice(rounds=4)), reporter=Reporter(), threads=1,
         builders=builders, told=told, tell=told.append, tell_baseline=lambda: told.append("baseline"),
     )  # fmt: skip
@@ -53,6 +53,26 @@ def test_every_candidate_gets_its_speed_up_from_the_rounds_of_the_baseline():
     assert fast.run.speedup > 1.5
     assert fast.run.speedup_low <= fast.run.speedup <= fast.run.speedup_high
     assert shared.told == ["baseline", fast]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "problem", "is_told"), [(0.001, "", True), (0.012, "", False), (0.001, "no such arithmetic", False)]
+)
+def test_it_is_told_if_the_model_is_faster_as_it_was_given(seconds, problem, is_told, monkeypatch):
+    monkeypatch.setattr(timing, "half_precision_problem", lambda _: problem)
+    taken = []
+
+    def given(x):
+        taken.append(x.dtype)
+        busy_for(seconds)(x)
+
+    half = torch.bfloat16
+    shared = job(candidate("fast", 0.002), given=GivenModel(given, halves=(half,), dtypes=(half,)))
+    timing.measure_latency(shared)
+    assert set(taken) == (set() if problem else {half})
+    codes = [one.code for one in shared.reporter.warnings]
+    assert ("faster-as-given" in codes) == is_told
+    assert len(shared.told) == 2
 
 
 def test_the_processes_that_build_are_paused_while_two_models_are_timed():
