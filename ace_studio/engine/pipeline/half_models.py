@@ -46,7 +46,7 @@ def at_fp32(
         module, reference = _wide_copy(loaded.module), loaded.reference and _wide_copy(loaded.reference)
         with state_put_back(module):
             wide[0].copied().call(module)
-    except Exception as error:  # the user's code raises anything
+    except Exception as error:  # noqa: BLE001 - the user's code raises anything
         reporter.warn(
             "half-model",
             f"Weights of the model are {given.types}, and it does not run at float32 ({type(error).__name__}: "
@@ -56,9 +56,9 @@ def at_fp32(
         return loaded, examples
     reporter.warn(
         "half-model",
-        f"Weights of the model are {given.types}. It was converted to float32, with the same numbers, as few runtimes take "
-        "other graphs on a CPU: artifacts take and give float32, and their latency and size are compared with those of "
-        "the float32 model. Targets have 16-bit arithmetic of their own (bf16 and fp16 in the plan)",
+        f"Weights of the model are {given.types}. It was converted to float32, with the same numbers, as few runtimes "
+        "take other graphs on a CPU: artifacts take and give float32, and latency and size are compared with the "
+        "float32 model's. Targets have 16-bit arithmetic of their own (bf16 and fp16 in the plan)",
     )
     changed = replace(loaded, module=module, reference=reference, data=_wide_data(loaded.data), given=given)
     return changed, wide

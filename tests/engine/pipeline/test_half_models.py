@@ -59,15 +59,16 @@ def test_a_copy_has_the_same_numbers_at_fp32_and_the_module_of_the_user_stays(dt
     assert types.pop("places") == torch.int64
     assert types.pop("exact") == torch.float64
     assert set(types.values()) == {torch.float32}
-    assert all(torch.equal(one, other.float()) for one, other in zip(loaded.module.parameters(), module.parameters()))
+    pairs = zip(loaded.module.parameters(), module.parameters(), strict=True)
+    assert all(torch.equal(one, other.float()) for one, other in pairs)
     assert {one.dtype for one in module.parameters()} == {dtype}
     assert (loaded.module.calls, module.calls) == (0, 0)
     assert [leaf.dtype for one in examples for leaf in one.tensors()] == [torch.float32] * 2
     assert [one.code for one in reporter.warnings] == ["half-model"]
     assert "converted to float32" in reporter.warnings[0].what
     given = loaded.given.example(examples[0])
-    assert torch.equal(given.args[0], rows(dtype)[0].args[0]) or given.args[0].dtype == dtype
-    given.call(loaded.given.module)
+    assert given.args[0].dtype == dtype
+    assert given.call(loaded.given.module).shape == (2, 4)
 
 
 def test_all_that_functions_of_the_user_give_is_at_fp32():

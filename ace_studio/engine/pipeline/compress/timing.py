@@ -9,10 +9,8 @@ from contextlib import nullcontext
 import msgspec
 
 from ace_studio.engine import disturbance, measure
-from ace_studio.engine.flow import GivenModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import CompiledModule
 from ace_studio.engine.torch_private.operators import half_precision_problem
 from ace_studio.records.messages import Phase
@@ -65,10 +63,29 @@ def _ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dic
     return {name: ratio.median, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
 
 
-def _warn_if_faster(given: GivenModel, ratio: measure.Ratio, reporter: Reporter) -> None:
+def _calls_to_time(
+    job: CompressionJob, references: Mapping[str, Callable[..., object]]
+) -> dict[str, Callable[[], object]]:
+    """What is measured, by the names that `measure_latency` looks for."""
+    example = job.captured.examples[0]
+    calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}
+    for index, candidate in enumerate(job.state.running):
+        calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
+    for name, lowered in references.items():
+        calls[f"{name} fp32, to compare with"] = bound_call(example, lowered)
+    given = job.loaded.given
+    if given is not None and not any(map(half_precision_problem, given.halves)):  # else it is slow beyond use
+        calls[_GIVEN] = bound_call(given.example(example), given.module)
+    return calls
+
+
+def _warn_if_faster(job: CompressionJob, base: measure.Samples, as_given: measure.Samples | None) -> None:
     """Say it if the user's own module is faster than its copy at fp32, which speed-ups are given over."""
+    if (given := job.loaded.given) is None or as_given is None:
+        return
+    ratio = measure.ratio_of(base, as_given)
     if ratio.low > 1:
-        reporter.warn(
+        job.reporter.warn(
             "faster-as-given",
             f"At {given.types}, as it was given, the model takes {1 / ratio.median:.2f} of the time that it takes at "
             f"float32: speed-ups over that are {1 / ratio.median:.2f} times those shown",
@@ -81,16 +98,8 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     ``references``: target -> fp32 there, measured too, for targets without an fp32 candidate.
     """
     job.reporter.phase(Phase.MEASURE, f"the baseline and {len(job.state.running)} built, in turn")
-    example = job.captured.examples[0]
-    calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}
-    for index, candidate in enumerate(job.state.running):
-        calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
-    for name, lowered in references.items():
-        calls[f"{name} fp32, to compare with"] = bound_call(example, lowered)
+    calls = _calls_to_time(job, references)
     is_gpu = job.captured.device.type == "cuda"
-    given = job.loaded.given
-    if given is not None and not any(map(half_precision_problem, given.halves)):  # else it is slow beyond use
-        calls[_GIVEN] = bound_call(given.example(example), given.module)
 
     def measured(watch: disturbance.SpeedWatch | None = None) -> dict[str, measure.Samples]:
         return measure.measure_interleaved(
@@ -103,8 +112,7 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
 
     samples, change = (measured(), "") if is_gpu else disturbance.measure_steadily(measured, job.reporter)
     base = samples.pop(job.state.baseline.name)
-    if (as_given := samples.pop(_GIVEN, None)) is not None and given is not None:
-        _warn_if_faster(given, measure.ratio_of(base, as_given), job.reporter)
+    _warn_if_faster(job, base, samples.pop(_GIVEN, None))
     floats = {name: samples.pop(f"{name} fp32, to compare with") for name in references}
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()

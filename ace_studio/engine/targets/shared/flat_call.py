@@ -194,7 +194,7 @@ def as_numpy(tensor: Tensor) -> Any:
             ErrorCode.UNSUPPORTED,
             f"An input of type {word} cannot be handed to this runtime",
             why=f"it takes numpy arrays, and numpy has no {word}",
-            remedy="Give float32 tensors; a model that needs this type has to convert them inside, or use a torch target.",
+            remedy="Give float32 tensors; a model that needs this type converts them inside, or use a torch target.",
         ) from error
 
 
