@@ -89,19 +89,20 @@ class StepLine(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """Show as much as there is room for: the sentence and all steps, then the steps, then marks of those done."""
-        wanted = self._sentence.fontMetrics().horizontalAdvance(self._sentence.text())
-        for keeps_room, is_short in ((True, False), (False, False), (False, True)):
+        """Show as much as there is room for: all steps with arrows, without, then marks of those done.
+
+        The sentence takes what is left: if its length had a say, the steps would move whenever it changes.
+        """
+        for has_arrows, is_short in ((True, False), (False, False), (False, True)):
             for arrow in self._arrows:
-                arrow.setVisible(keeps_room)
+                arrow.setVisible(has_arrows)
             for step in self._steps:
-                self._keep_room(self.buttons[step.id], step.title if keeps_room else "")
+                self._keep_room(self.buttons[step.id], "" if is_short else step.title)
                 is_mark = is_short and step.state is StepState.DONE
                 mark = _MARKS.get(step.state, "")
                 self.buttons[step.id].setText(mark.strip() if is_mark else f"{mark}{step.title}")
             self._layout.invalidate()
-            least = self._layout.minimumSize().width() + (wanted if keeps_room else 0)
-            if least <= self.width():
+            if self._layout.minimumSize().width() <= self.width():
                 return
 
     def _keep_room(self, made: QToolButton, title: str) -> None:

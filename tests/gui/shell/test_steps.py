@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QToolButton
 
@@ -20,6 +21,20 @@ def test_no_step_moves_when_one_is_done(desk):
     desk.do("run")
     assert places(desk.window.step_line) == before
     assert desk.window.step_line._sentence.x() > max(place.right() for place in before.values())
+
+
+@pytest.mark.parametrize("width", [820, 900, 1000, 1100])
+def test_no_step_moves_in_a_narrow_window_when_the_sentence_changes(desk, width):
+    desk.open_example()
+    desk.session.trust.trust_file()
+    desk.window.resize(width, 700)
+    desk.settle()
+    desk.engine.by_itself = False
+    before = places(desk.window.step_line)
+    desk.bot.mouseClick(desk.window.step_line.buttons["run"], Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.document.activity.is_working
+    assert places(desk.window.step_line) == before
 
 
 def test_before_the_first_trace_one_button_alone_stands_out(desk):
