@@ -37,7 +37,6 @@ class SensitivityChart(PlotView):
         self.scan_button = button(
             tr("Scan sensitivity"), session.jobs.scan_sensitivity, tip=tr("About ten passes over the samples")
         )
-        self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
         self.progress = ProgressBar(tr("Progress of the scan"))
         self.progress.setFixedWidth(120)
         self.count = WholeBox(1, 9999, accessibleName=tr("How many of the most sensitive ops"))
@@ -45,8 +44,8 @@ class SensitivityChart(PlotView):
         self.keep_button = button(tr("Keep at fp32"), self._keep)
         self._note = ElidedLabel(role="dim")
         self._keeper = box(row(label(tr("The first"), "dim", wrap=False), self.count, self.keep_button, gap=CLOSE))
-        parts = (self.precision, self.scan_button, self.progress, self.cancel_button, self._note, self._keeper)
-        self.show_plot(tr("Sensitivity"), row(*parts, stretch=4, margin=(GAP, CLOSE, GAP, 0)))
+        parts = (self.precision, self.scan_button, self.progress, self._note, self._keeper)
+        self.show_plot(tr("Sensitivity"), row(*parts, stretch=3, margin=(GAP, CLOSE, GAP, 0)))
 
     def update_from(self, document: Document) -> None:
         """Draw the bars."""
@@ -125,7 +124,6 @@ class SensitivityChart(PlotView):
         activity = document.activity
         is_scanning = activity.is_working and activity.verb is JobKind.SENSITIVITY
         self.progress.setVisible(is_scanning)
-        self.cancel_button.setVisible(is_scanning)
         self.scan_button.setVisible(not is_scanning)
         why = why_not(document)
         allow(self.scan_button, why, tr("About ten passes over the samples; Esc keeps what was found"))

@@ -60,11 +60,10 @@ class RunPanel(Panel):
         self._phase.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self._elapsed = label("", "dim", wrap=False)
         self.progress = ProgressBar(tr("Progress"))
-        self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
         self.trace_button = button(tr("Trace (F5)"), session.jobs.trace)
         self.run_button = button(tr("Run (F6)"), session.jobs.run)
-        words = row(self._phase, self._detail, self.progress, self._elapsed, stretch=1)
-        buttons = Flow(self.cancel_button, self.trace_button, self.run_button)
+        words = row(self._phase, self._detail, self._elapsed, self.progress, stretch=1)
+        buttons = Flow(self.trace_button, self.run_button)
         head = BesideOrAbove(words, buttons, least=_WORDS_PX, margin=GAP)
         self.queue = RunQueue(session)
         self.preview = label("", "dim")
@@ -96,9 +95,8 @@ class RunPanel(Panel):
         is_working = activity.is_working
         problem = why_not(document)
         can_start = not is_working and not problem
-        for each in (self.progress, self._elapsed, self.cancel_button):
+        for each in (self.progress, self._elapsed):
             each.setVisible(is_working)
-        self.cancel_button.setEnabled(activity.state is not EngineState.CANCELLING)
         self.trace_button.setVisible(not is_working)
         allow(self.trace_button, problem, "")
         self.run_button.setText(tr("Run after this (F6)") if is_working else tr("Run (F6)"))

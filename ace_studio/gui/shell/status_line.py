@@ -1,4 +1,4 @@
-"""The status line: what the engine is doing, its progress, a button to cancel, and its environment."""
+"""The status line: what the engine is doing, its progress, and its environment."""
 
 from __future__ import annotations
 
@@ -52,16 +52,15 @@ class StatusLine(QWidget):
         self._bar = ProgressBar(tr("Progress"))
         self._bar.setFixedWidth(160)
         self._elapsed = QLabel()
-        self.cancel_button = button(tr("Cancel (Esc)"), session.jobs.cancel)
         self.restart_button = button(tr("Start it again"), session.jobs.restart_engine)
         self._about = QLabel()
-        for each in (self.cancel_button, self.restart_button):
-            each.setStyleSheet("padding: 1px 10px")
-        # A fixed height, so that nothing moves when the buttons appear.
-        self.setFixedHeight(self.cancel_button.sizeHint().height() + 4)
+        self.restart_button.setStyleSheet("padding: 1px 10px")
+        # A fixed height, so that nothing moves when the button appears.
+        self.setFixedHeight(self.restart_button.sizeHint().height() + 4)
         self._about.setProperty("role", "dim")
-        parts = (self._elapsed, self.cancel_button, self.restart_button, self._about)
-        self.setLayout(row(self._dot, self._what, self._bar, *parts, margin=(GAP, HAIR, GAP, HAIR), stretch=1))
+        # The time stands before the bar: that stays where it is while the time grows longer.
+        parts = (self._elapsed, self._bar, self.restart_button, self._about)
+        self.setLayout(row(self._dot, self._what, *parts, margin=(GAP, HAIR, GAP, HAIR), stretch=1))
         self._tick = QTimer(self, interval=200)
         self._tick.timeout.connect(self._show_elapsed)
         theme.changed.connect(lambda _: self._show_dot())
@@ -75,8 +74,6 @@ class StatusLine(QWidget):
         working = activity.is_working and activity.state in {EngineState.BUSY, EngineState.CANCELLING}
         self._bar.setVisible(working)
         self._elapsed.setVisible(working)
-        self.cancel_button.setVisible(activity.is_working and activity.state is not EngineState.LOST)
-        self.cancel_button.setEnabled(activity.state is not EngineState.CANCELLING)
         self.restart_button.setVisible(activity.state is EngineState.LOST)
         if working:
             self._bar.show_fraction(activity.fraction)

@@ -35,7 +35,7 @@ def test_a_scan_is_asked_for_shows_its_progress_and_what_comes_and_can_be_cancel
     desk.settle()
     assert len(view.ranked) == 4
     assert "not complete" in view._note.text()
-    desk.bot.mouseClick(view.cancel_button, Qt.MouseButton.LeftButton)
+    desk.bot.keyClick(view, Qt.Key.Key_Escape)
     assert desk.engine.cancelled == [request.job]
 
 
