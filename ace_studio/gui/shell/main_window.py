@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QMimeData, Qt, QTimer
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -32,7 +33,7 @@ from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import FieldUndo
 from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
 from ace_studio.gui.widgets.layouts import box, column
-from ace_studio.gui.widgets.small import fit_screen
+from ace_studio.gui.widgets.small import fit_screen, label
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
 from ace_studio.records.errors import AceError
 from ace_studio.session.document import Document, JobKind, Part
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 REFRESH_MS = 12
 """Changes that come within this time are shown together: a flood of log lines is one repaint."""
+_DROP_HINT = QSize(420, 96)
 
 
 class MainWindow(QMainWindow):
@@ -116,6 +118,14 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(box(column(self.step_line, self.bars, self._pages, gap=0, stretch=2)))
         self.statusBar().setSizeGripEnabled(False)
         self.statusBar().addWidget(self.status_line, 1)
+        self.drop_hint = label("", "drop")
+        self.drop_hint.setParent(self)
+        self.drop_hint.setProperty("over", "true")
+        self.drop_hint.setProperty("weight", "strong")
+        self.drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.drop_hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)  # what is dragged goes to the window
+        self.drop_hint.setFixedSize(_DROP_HINT)
+        self.drop_hint.hide()
 
     # --- the document ---
 
@@ -240,22 +250,30 @@ class MainWindow(QMainWindow):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802 - Qt's name
         """Accept files."""
-        if _dropped_paths(event.mimeData()):
+        if paths := _dropped_paths(event.mimeData()):
             event.acceptProposedAction()
-            self.start_page.set_hot(True)
+            self._show_drop(paths)
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802 - Qt's name
-        """End the highlight of the drop area."""
+        """Nothing is dragged over the window any more."""
         super().dragLeaveEvent(event)
-        self.start_page.set_hot(False)
+        self._show_drop(())
 
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802 - Qt's name
         """Open the file; Python code may come with its weights."""
-        self.start_page.set_hot(False)
+        self._show_drop(())
         paths = _dropped_paths(event.mimeData())
         if paths:
             event.acceptProposedAction()
             self.commands.open_path(*paths)
+
+    def _show_drop(self, paths: Sequence[str]) -> None:
+        """Say what would be opened: the start page has a place for it, an open model gets a card in front of it."""
+        self.start_page.set_hot(bool(paths))
+        self.drop_hint.setText(tr("Drop to open {names}", names=", ".join(PurePath(path).name for path in paths)))
+        self.drop_hint.move(self.rect().center() - self.drop_hint.rect().center())
+        self.drop_hint.setVisible(bool(paths) and not self.start_page.isVisible())
+        self.drop_hint.raise_()
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802 - Qt's name
         """Look at the recipe's file when the user comes back to the window."""

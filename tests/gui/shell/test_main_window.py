@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from threading import Event, Timer
 
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
 
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS
@@ -24,6 +24,22 @@ def test_a_trace_shows_the_graph_and_the_verdicts(desk):
     model = desk.panel("shapes").table.model()
     chips = {one.name: chip for one, chip in zip(model.columns, model.chips, strict=True)}
     assert chips["pixels.0"].text.startswith("dynamic")
+
+
+def test_a_file_that_is_dragged_over_an_open_model_is_named_until_it_leaves(desk):
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile("/tmp/net.py")])
+    event = QDragEnterEvent(
+        QPoint(10, 10), Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    hint = desk.window.drop_hint
+    desk.window.dragEnterEvent(event)
+    assert not hint.isVisible(), "the start page shows where"
+    desk.traced()
+    desk.window.dragEnterEvent(event)
+    assert hint.isVisible() and "net.py" in hint.text() and desk.window.rect().contains(hint.geometry())
+    desk.window.dragLeaveEvent(QDragLeaveEvent())
+    assert not hint.isVisible()
 
 
 def test_a_dropped_file_is_opened(desk):
