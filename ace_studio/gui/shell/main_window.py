@@ -123,7 +123,7 @@ class MainWindow(QMainWindow):
         self.drop_hint.setProperty("over", "true")
         self.drop_hint.setProperty("weight", "strong")
         self.drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.drop_hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)  # what is dragged goes to the window
+        self.drop_hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)  # a drag goes to the window
         self.drop_hint.setFixedSize(_DROP_HINT)
         self.drop_hint.hide()
 
