@@ -120,6 +120,20 @@ def test_the_python_of_the_page_gives_what_the_model_gives(target, captured, pla
     np.testing.assert_allclose(python_scores(target), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("target", ["eager", "inductor"])
+def test_the_copied_code_of_a_program_of_torch_computes_as_it_was_measured(target, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda module: module)
+    torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),)), tmp_path / "model.pt2")
+    code = opening_code(TargetRun(target=target, status=RunStatus.OK, artifact="a/model.pt2"),
+                        str(tmp_path / "model.pt2"), warnings=(), threads=torch.get_num_threads())  # fmt: skip
+    names: dict[str, object] = {"inputs": [np.ones((1, 3), np.float32)]}
+    settings = torch._inductor.config  # noqa: TID251 - what the code sets
+    with torch.enable_grad(), settings.patch(freezing=False):  # both are put back
+        exec(code, names)
+        assert settings.freezing is (target == "inductor")
+    assert not names["outputs"].requires_grad
+
+
 @pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("g++"), reason="the page's lines are for g++ on Linux")

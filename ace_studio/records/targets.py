@@ -92,9 +92,14 @@ import torch
 import torch.ao.quantization.fx._decomposed  # registers the 8-bit operators
 
 torch.set_num_threads({threads})
+torch.set_grad_enabled(False)
 model = torch.export.load({path}).module()
 outputs = model(*map(torch.from_numpy, inputs))"""
-_COMPILED = _EXPORTED.replace("torch.export.load({path}).module()", "torch.compile(torch.export.load({path}).module())")
+_COMPILED = _EXPORTED.replace(
+    "model = torch.export.load({path}).module()",
+    "torch._inductor.config.freezing = True  # weights are constants, as when it was measured\n"
+    "model = torch.compile(torch.export.load({path}).module())",
+)
 _LITERT = """\
 from ai_edge_litert.interpreter import Interpreter
 
