@@ -29,7 +29,15 @@ _LEAST_PX = 130
 
 
 class _BottomAxis(pg.AxisItem):
-    """An axis whose numbers do not touch: every second one is written, or fewer, where the plot is narrow."""
+    """An axis whose numbers do not touch: where the plot is narrow, fewer are written, at equal distances."""
+
+    _coarsest = math.inf
+
+    def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:  # noqa: N802, N803
+        """The distances of ticks, the largest first."""
+        levels: list[tuple[float, float]] = super().tickSpacing(minVal, maxVal, size)
+        self._coarsest = levels[0][0] if levels else math.inf
+        return levels
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str | None]:  # noqa: N802
         """The number at each tick; None where it is left out."""
@@ -40,6 +48,8 @@ class _BottomAxis(pg.AxisItem):
         widest = max(metrics.horizontalAdvance(text or "") for text in texts) + TIGHT
         between = spacing * self.width() / (self.range[1] - self.range[0])
         step = max(1, math.ceil(widest / between))
+        if step > 1 and spacing < self._coarsest:  # every second of 0.1 does not go with the 0.5 of the coarser ticks
+            return [None] * len(texts)
         return [text if round(value / spacing) % step == 0 else None for value, text in zip(values, texts, strict=True)]
 
 
@@ -124,10 +134,29 @@ class Chart(QWidget):
         self._reading.hide()
 
     def write(
-        self, text: str, x: float, y: float, *, colour: str, anchor: tuple[float, float] = (0, 0), angle: float = 0
+        self,
+        text: str,
+        x: float,
+        y: float,
+        *,
+        colour: str,
+        anchor: tuple[float, float] = (0, 0),
+        angle: float = 0,
+        fill: str | None = None,
     ) -> pg.TextItem:
-        """Write into the plot. ``anchor``: the place of the text that lies at x and y, (0, 0) is its upper left."""
-        item = pg.TextItem(text, color=colour, anchor=anchor, angle=angle)
+        """Write into the plot, in front of points and lines.
+
+        Args:
+            text: One line.
+            x: In the unit of the plot.
+            y: The same.
+            colour: Of the letters.
+            anchor: The place of the text that lies at x and y; (0, 0) is its upper left.
+            angle: In degrees.
+            fill: Colour behind the letters, for a text that points may lie behind.
+        """
+        item = pg.TextItem(text, color=colour, anchor=anchor, angle=angle, fill=fill)
+        item.setZValue(1)
         item.setPos(x, y)
         self.plot.addItem(item)
         return item

@@ -102,7 +102,10 @@ class Roofline(PlotView):
             # pyqtgraph takes logarithms of lines, but not of points and texts.
             plot.addItem(pg.PlotDataItem(xs, ys, pen=pg.mkPen(colour, width=2)))
             words, end = f"{precision} {number(gflops, '.3g')} GFLOP/s", math.log10(self._right_end(ceilings)) + 0.28
-            self.chart.write(words, end, math.log10(gflops), colour=self.colours.text_dim, anchor=(1, 0))
+            colours = self.colours
+            self.chart.write(
+                words, end, math.log10(gflops), colour=colours.text_dim, anchor=(1, 0), fill=colours.surface
+            )
 
     def _right_end(self, ceilings: Ceilings) -> float:
         """The largest visible number of operations per byte."""

@@ -73,11 +73,11 @@ def test_names_of_points_never_lie_on_each_other_and_are_left_out_where_there_is
     overview.setParent(charts)
 
 
-@pytest.mark.parametrize("width", [380, 1600])
-def test_numbers_of_the_axis_below_never_touch(desk, width):
+@pytest.mark.parametrize("width", [380, 800, 1000, 1600])
+def test_numbers_of_the_axis_below_never_touch_and_stand_at_equal_distances(desk, width):
     desk.captured(TABLE, REPORT)
     charts = desk.panel("charts")
-    runs = tuple(run_of(TABLE, f"target{at}", p50=p50) for at, p50 in enumerate((0.14, 0.38, 0.89)))
+    runs = tuple(run_of(TABLE, f"target{at}", p50=p50) for at, p50 in enumerate((0.19, 0.33, 0.99)))
     show_result(desk, TABLE, result_of(TABLE, runs, baseline=None, worst=(), chosen=0))
     overview = open_chart(desk, charts, "overview")
     overview.setParent(None)
@@ -92,5 +92,7 @@ def test_numbers_of_the_axis_below_never_touch(desk, width):
     places = sorted((rect for rect, _, text in written if text), key=lambda rect: rect.left())
     assert len(places) >= 2
     assert all(one.right() < other.left() for one, other in pairwise(places))
+    distances = [other.center().x() - one.center().x() for one, other in pairwise(places)]
+    assert max(distances) - min(distances) < 3
     overview.hide()
     overview.setParent(charts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyqtgraph as pg
 import pytest
 
 from tests.gui.charting import open_chart
@@ -14,3 +15,11 @@ def test_the_roofline_places_an_op_by_its_operations_bytes_and_time(desk, charts
     row = TABLE.op_id.index("linear_0")
     assert intensity == pytest.approx(1000 * row / 4096)
     assert gflops == pytest.approx(1000 * row / op.latency_ms / 1e6)
+
+
+def test_no_point_covers_the_name_of_a_ceiling(desk, charts):
+    plot = open_chart(desk, charts, "roofline").chart.plot
+    (points,) = (item for item in plot.items if isinstance(item, pg.ScatterPlotItem))
+    names = [item for item in plot.items if isinstance(item, pg.TextItem)]
+    assert names and all(name.zValue() > points.zValue() for name in names)
+    assert all(name.fill.color().alpha() == 255 for name in names)

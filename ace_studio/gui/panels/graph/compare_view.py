@@ -249,8 +249,8 @@ def running_summary(facts: OpFacts) -> str:
         return tr("{target} does not report what it did with the ops", target=facts.run.target)
     counts = Counter(one.fate for one in facts.fates.values())
     words = {
-        Fate.AS_PLANNED: tr("run as planned"),
-        Fate.OTHERWISE: tr("run at another precision"),
+        Fate.AS_PLANNED: str(Fate.AS_PLANNED),
+        Fate.OTHERWISE: tr("at another precision than planned"),
         Fate.FUSED: tr("fused into others"),
         Fate.FOLDED: tr("folded away"),
         Fate.GONE: tr("gone"),

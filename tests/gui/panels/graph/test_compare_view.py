@@ -28,6 +28,7 @@ def test_the_second_view_counts_what_became_of_the_ops(desk, compared_graph):
     assert words.startswith("openvino: 11 ops became 7")
     assert "3 fused into others" in words
     assert "1 folded away" in words
+    assert "as planned" in words and "at another precision than planned" in words
     desk.session.view.select_run(0)
     desk.settle()
     assert compared_graph.compare.summary.text().startswith("onnxruntime")
