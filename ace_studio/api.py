@@ -24,7 +24,7 @@ from ace_studio.records.messages import Event
 from ace_studio.records.recipes.check import recipe_faults
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import Result, RunStatus
+from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.records.safe_file import make_output_folder
 
 
@@ -40,6 +40,33 @@ class CompileResult:
         self.report = report
         self.folder = folder
         self._lowered = lowered
+
+    def __repr__(self) -> str:
+        """The folder, the baseline and every run on a line each; the chosen run has a star."""
+        base = self.report.baseline
+        parts = () if base is None or base.latency_ms is None else (f"  {base.name}: {base.latency_ms.p50:.3g} ms",)
+        runs = (self._line(run, is_chosen=at == self.report.chosen) for at, run in enumerate(self.report.runs))
+        return "\n".join((f"CompileResult in {self.folder}", *parts, *runs))
+
+    @staticmethod
+    def _line(run: TargetRun, *, is_chosen: bool) -> str:
+        figures = (
+            (run.latency_ms and run.latency_ms.p50, "{:.3g} ms"),
+            (run.speedup, "{:.2f}x"),
+            (run.metric, "metric {:.4g}"),
+            (run.sqnr_db, "{:.1f} dB"),
+            (run.size_bytes and run.size_bytes / 1e6, "{:.3g} MB"),
+        )
+        if run.status is RunStatus.OK:
+            words = ", ".join(form.format(figure) for figure, form in figures if figure is not None)
+        else:
+            words = f"{run.status}: {run.error.what}" if run.error is not None else str(run.status)
+        return f"{'*' if is_chosen else ' '} {run.target} {run.built_words}: {words}"
+
+    def _repr_svg_(self) -> str | None:
+        """The comparison as a picture, which notebooks show."""
+        picture = self.folder / "comparison.svg"
+        return picture.read_text(encoding="utf-8") if picture.is_file() else None
 
     @property
     def module(self) -> nn.Module:

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 import ace_studio
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.results import Baseline, Latency, Result, ResultStatus, RunStatus, TargetRun
 
 
 def test_importing_the_package_imports_neither_torch_nor_qt() -> None:
@@ -26,3 +28,33 @@ def test_the_python_function_is_the_one_of_the_api() -> None:
 def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'compose'"):
         _ = ace_studio.compose
+
+
+def test_a_result_is_shown_with_a_line_for_each_run_and_as_a_picture(tmp_path) -> None:
+    from ace_studio.api import CompileResult
+
+    latency = Latency(p50=2.0, p10=1.9, p90=2.2, n=30)
+    good = TargetRun(
+        target="onnxruntime", status=RunStatus.OK, precision="int8-static", latency_ms=latency, speedup=2.04,
+        sqnr_db=41.0, size_bytes=250_000,
+    )  # fmt: skip
+    refused = Problem(code=ErrorCode.UNSUPPORTED, what="It has no such op")
+    runs = (good, TargetRun(target="openvino", status=RunStatus.FAILED, precision="fp32", error=refused))
+    report = Result(
+        status=ResultStatus.OK,
+        fingerprint="",
+        environment={},
+        baseline=Baseline(latency_ms=latency),
+        runs=runs,
+        chosen=0,
+    )
+    result = CompileResult(report, tmp_path, None)
+    assert result._repr_svg_() is None
+    (tmp_path / "comparison.svg").write_text("<svg/>", encoding="utf-8")
+    assert result._repr_svg_() == "<svg/>"
+    assert repr(result).splitlines() == [
+        f"CompileResult in {tmp_path}",
+        "  eager fp32: 2 ms",
+        "* onnxruntime int8-static: 2 ms, 2.04x, 41.0 dB, 0.25 MB",
+        "  openvino fp32: failed: It has no such op",
+    ]
