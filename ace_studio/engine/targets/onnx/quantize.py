@@ -126,18 +126,21 @@ def weight_block(group_size: int) -> tuple[int, str]:
 
 
 def weights_of_one_scale(program: OnnxProgram, job: LoweringJob, chosen: static.StaticChoice) -> frozenset[str]:
-    """Names of the weights that are planned with one scale per tensor."""
+    """Names of the weights with one scale per tensor: planned so, or of a grouped transposed convolution.
+
+    Of the latter, channels of several groups lie at one index of the weight, so no axis holds one scale per channel.
+    """
     constants = {tensor.name for tensor in program.model.graph.initializer}
-    return frozenset(
-        name
-        for node in program.model.graph.node
-        if node.name in chosen.nodes
-        and any(
-            job.plan.scheme_of(op).weights is WeightGranularity.PER_TENSOR for op in program.owners.get(node.name, ())
+
+    def has_one_scale(node: Any) -> bool:
+        schemes = [job.plan.scheme_of(op) for op in program.owners.get(node.name, ())]
+        is_grouped = node.op_type == "ConvTranspose" and any(
+            one.name == "group" and one.i > 1 for one in node.attribute
         )
-        for name in node.input[:2]
-        if name in constants
-    )
+        return is_grouped or any(scheme.weights is WeightGranularity.PER_TENSOR for scheme in schemes)
+
+    nodes = [node for node in program.model.graph.node if node.name in chosen.nodes and has_one_scale(node)]
+    return frozenset(name for node in nodes for name in node.input[:2] if name in constants)
 
 
 def _node_types(model: Any) -> list[str]:

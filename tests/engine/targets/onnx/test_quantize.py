@@ -99,6 +99,14 @@ def test_layers_that_share_a_weight_run_in_8_bits_and_store_no_float_of_it(preci
     assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 25.0
 
 
+def test_a_grouped_transposed_convolution_with_a_bias_is_built_for_int8_static(tmp_path):
+    layers = nn.Sequential(nn.Conv2d(4, 8, 3), nn.ConvTranspose2d(8, 8, 4, stride=2, groups=2), nn.Conv2d(8, 16, 3))
+    captured = capture(TinyModel(layers.eval(), [(_random(1, 4, 8, 8),), (_random(3, 4, 8, 8, seed=1),)]))
+    lowered, _, makers = _built(captured, tmp_path)
+    assert "ConvTranspose" in makers.values()
+    assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 30.0
+
+
 def test_what_8_bit_nodes_made_is_read_as_they_made_it():
     make = onnx.helper.make_node
     nodes = [
