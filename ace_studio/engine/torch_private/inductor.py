@@ -18,7 +18,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.replaced import replaced_attribute
-from ace_studio.engine.torch_private.adaptive_pools import ADAPTIVE_POOL, free_pool
+from ace_studio.engine.torch_private.adaptive_pools import with_free_pools
 from ace_studio.engine.torch_private.operators import register_quantized_ops, result_dtype
 from ace_studio.records.safe_file import native_stream
 
@@ -152,7 +152,7 @@ def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -
         "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
     }
     compiling: Any = importlib.import_module("torch._inductor.compile_fx")
-    table = {**compiling.select_decomp_table(), ADAPTIVE_POOL: free_pool}
+    table = with_free_pools(compiling.select_decomp_table())
     with (
         config.patch(settings), _after_freezing_passes(before_folding),
         replaced_attribute(compiling, "select_decomp_table", lambda: table),

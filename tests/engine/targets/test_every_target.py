@@ -306,7 +306,8 @@ class Pooled(nn.Module):
 
     def forward(self, x):
         flat = nn.functional.adaptive_avg_pool1d(x.flatten(2), 5)
-        return nn.functional.adaptive_avg_pool2d(x.relu(), (4, 3)), flat
+        maxima = nn.functional.adaptive_max_pool2d(x, (3, 5)), nn.functional.adaptive_max_pool2d(x, 1)
+        return nn.functional.adaptive_avg_pool2d(x.relu(), (4, 3)), flat, *maxima
 
 
 @pytest.mark.parametrize("name", [name for name in ("onnxruntime", "openvino", "inductor") if name in AVAILABLE])
