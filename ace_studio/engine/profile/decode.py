@@ -44,7 +44,7 @@ class StepModel:
             input_names: Name of each of ``start.tensors()``.
             outputs: What the model gave for ``start``.
 
-        Raises: AceError(BAD_INPUT) if a name is not there, or inputs and outputs do not fit each other.
+        Raises: AceError(RECIPE) if a name is not there, or inputs and outputs do not fit each other.
         """
         paths = [path for path, _ in tensor_paths(outputs)]
         feed: list[tuple[int, int]] = []
@@ -65,7 +65,7 @@ class StepModel:
         return made
 
     def check(self, outputs: object) -> None:
-        """Raises: AceError(BAD_INPUT) if an output cannot be what the input is in the next step."""
+        """Raises: AceError(RECIPE) if an output cannot be what the input is in the next step."""
         flat, inputs = tensor_leaves(outputs), self.start.tensors()
         if inputs[self.token].numel() != inputs[self.token].shape[0]:
             raise _misfit(f"the token has the shape {tuple(inputs[self.token].shape)}; a step takes one per sequence")
@@ -132,7 +132,7 @@ def decode(
 def read_text(function: Callable[..., Any], step: StepModel, tokens: Tensor) -> Tensor:
     """Scores after every token of a text, fed one by one behind the start's cache.
 
-    Shapes: tokens [batch, length] -> [batch, length, vocabulary]. Raises: AceError(BAD_INPUT) for another batch.
+    Shapes: tokens [batch, length] -> [batch, length, vocabulary]. Raises: AceError(RECIPE) for another batch.
     """
     inputs = [tensor.clone() for tensor in step.start.tensors()]
     batch = inputs[step.token].shape[0]
@@ -169,7 +169,7 @@ def _found(path: str, known: Sequence[str], what: str) -> list[int]:
     found = positions_below(known, path)
     if not found:
         raise AceError.of(
-            ErrorCode.BAD_INPUT,
+            ErrorCode.RECIPE,
             f"The model has no {what} '{path}'",
             why=f"its {what}s are {', '.join(known[:12])}" + (" ..." if len(known) > 12 else ""),
             remedy="Name one of them, or what several of them begin with.",
@@ -180,7 +180,7 @@ def _found(path: str, known: Sequence[str], what: str) -> list[int]:
 
 def _misfit(why: str) -> AceError:
     return AceError.of(
-        ErrorCode.BAD_INPUT,
+        ErrorCode.RECIPE,
         "The outputs of one step cannot be the inputs of the next",
         why=why,
         remedy="Check token, logits and feed; feed names an input and the output that it gets: cache = '1'.",

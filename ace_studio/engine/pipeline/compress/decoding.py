@@ -20,7 +20,7 @@ from ace_studio.records.recipes.recipe import DecodeChoice
 def step_model(captured: Captured, choice: DecodeChoice) -> StepModel | None:
     """The captured model as one decoding step, starting from its first example; None if ``[measure] decode`` is empty.
 
-    Raises: AceError(BAD_INPUT) if what the recipe names is not there or does not fit.
+    Raises: AceError(RECIPE) if what the recipe names is not there or does not fit.
     """
     if not choice.token:
         return None

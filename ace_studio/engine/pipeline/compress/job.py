@@ -114,7 +114,11 @@ class CompressionJob:
             shared: What the targets find ready.
         """
         calibration = CalibrationExamples(loaded.data, captured, recipe.calibration, reporter)
-        threads = measure.resolve_threads(recipe.measure.threads)
+        threads, cores = measure.resolve_threads(recipe.measure.threads), measure.resolve_threads("all")
+        if threads > cores:
+            what = f"{threads} threads were asked for, and {cores} are used: as many as there are cores here"
+            reporter.warn("fewer-cores", what, where="[measure] threads")
+            threads = cores
         if recipe.measure.threads == measure.BEST:
             reporter.phase(Phase.MEASURE, "with how many threads the original is fastest")
             call = bound_call(captured.examples[0], loaded.original or captured.module)

@@ -19,7 +19,7 @@ from ace_studio.engine.pipeline.compress.batches import measure_batches
 from ace_studio.engine.pipeline.compress.calibration import warn_about_calibration
 from ace_studio.engine.pipeline.compress.candidates import Candidate, first_plans, keeps_accuracy, not_searched
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude, unfinished
-from ace_studio.engine.pipeline.compress.decoding import measure_decoding
+from ace_studio.engine.pipeline.compress.decoding import measure_decoding, step_model
 from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob, state_bytes
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
@@ -53,6 +53,7 @@ def run_stages(job: CompressionJob) -> Outcome:
     builders = _builders_for(job)
     job = replace(job, builders=builders)
     try:
+        step_model(job.captured, job.recipe.measure.decode)  # a name that is not there is told before anything is built
         _measure_baseline(job)
         _check_calibration(job)
         if job.recipe.sensitivity.scan is ScanChoice.ON:

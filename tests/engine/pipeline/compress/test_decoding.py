@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import ace_studio
-from ace_studio.records.errors import AceError
+from ace_studio.engine.targets.torch.eager import EagerTarget
+from ace_studio.records.errors import AceError, ExitCode
 from ace_studio.records.results import RunStatus
 from tests.step_models import step_decoder
 
@@ -44,7 +45,8 @@ def test_a_step_decodes_with_quantized_weights(precision: str, target: str) -> N
     assert run.profile.timed_ops > 5
 
 
-def test_what_the_recipe_names_must_be_there() -> None:
+def test_what_the_recipe_names_must_be_there_before_anything_is_built(monkeypatch) -> None:
+    monkeypatch.setattr(EagerTarget, "build", lambda *_: pytest.fail("it was built"))
     module, examples = step_decoder(width=32, layers=1, lengths=(2, 3))
     with pytest.raises(AceError) as caught:
         ace_studio.compile(
@@ -56,3 +58,4 @@ def test_what_the_recipe_names_must_be_there() -> None:
             rounds=1,
         )
     assert "no input 'past'" in caught.value.problem.what
+    assert caught.value.problem.exit_code is ExitCode.USAGE

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import ace_studio
+from ace_studio.engine import measure
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.pipeline.compress import profiling, stages
@@ -53,6 +54,15 @@ def test_a_disk_that_is_too_full_for_the_figures_does_not_end_the_run(job, monke
 
     monkeypatch.setattr(stages, "write_figures", full)
     assert stages.run_stages(job).result.status is ResultStatus.OK
+
+
+def test_more_threads_than_cores_become_all_cores(monkeypatch) -> None:
+    monkeypatch.setattr(stages.torch, "set_num_threads", lambda _: None)
+    report = ace_studio.compile(
+        net(), tracing_inputs=[(points(2, 1),)], target="eager", default="fp32", threads=99_999, rounds=1, profile=False
+    ).report
+    assert report.environment["threads"] == measure.resolve_threads("all")
+    assert "fewer-cores" in [one.code for one in report.warnings]
 
 
 def test_calibration_examples_stand_in_where_there_are_no_labels() -> None:
