@@ -104,7 +104,7 @@ class Roofline(PlotView):
             words, end = f"{precision} {number(gflops, '.3g')} GFLOP/s", math.log10(self._right_end(ceilings)) + 0.28
             colours = self.colours
             self.chart.write(
-                words, end, math.log10(gflops), colour=colours.text_dim, anchor=(1, 0), fill=colours.surface
+                words, end, math.log10(gflops), colour=colours.text_dim, anchor=(1, -0.1), fill=colours.surface
             )
 
     def _right_end(self, ceilings: Ceilings) -> float:

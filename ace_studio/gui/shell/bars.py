@@ -15,7 +15,7 @@ from ace_studio.gui.style.sizes import CLOSE, MARGIN
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import ElidedLabel, button, label, tool_button
-from ace_studio.gui.words.formatting import sentence
+from ace_studio.gui.words.formatting import run_text, sentence
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document
 from ace_studio.session.kept.autosave import SavedChoices
@@ -127,7 +127,7 @@ class Bars(QWidget):
             self.restore.hide()  # they came back by themselves
         if document.past is not None:
             when = datetime.fromisoformat(document.past.date).astimezone()
-            words = ": ".join(filter(None, (document.past.name, document.past.summary)))
+            words = ": ".join(filter(None, (document.past.name, run_text(document.past))))
             self.past.say(
                 tr("Run of {when:%Y-%m-%d %H:%M}", when=when),
                 tr("{summary}. Nothing can be changed here", summary=words),

@@ -10,6 +10,7 @@ from ace_studio.gui.style.language import number, tr
 from ace_studio.records.graph import sizes_of
 from ace_studio.records.results import AttemptStatus, Latency, TargetRun
 from ace_studio.session.comparison.figures import Difference
+from ace_studio.session.kept.history import RunSummary
 
 NOTHING = "–"
 """Shown for a value that was not measured; never a zero."""
@@ -112,6 +113,20 @@ def decibel_text(decibel: float | None) -> str:
 def ratio_text(ratio: float | None) -> str:
     """How many times as fast, or as large: ``2.10×``."""
     return NOTHING if ratio is None else f"{number(ratio, '.2f')}×"
+
+
+def run_text(run: RunSummary) -> str:
+    """A run of the history in one line, as `RunSummary.summary` has it, in the language of the window."""
+    parts = [tr(run.status.replace("-", " ")), f"{run.target} {run.precision}".strip()]
+    if run.latency_ms is not None:
+        parts.append(ms_text(run.latency_ms))
+    if run.speedup is not None:
+        parts.append(ratio_text(run.speedup))
+    if run.float_speedup is not None:
+        parts.append(tr("{times} against fp32 there", times=ratio_text(run.float_speedup)))
+    if run.metric_drop is not None:
+        parts.append(tr("drop {drop}", drop=percent_text(run.metric_drop)))
+    return ", ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,12 +16,14 @@ from ace_studio.gui.words.formatting import (
     ms_text,
     percent_text,
     plural,
+    run_text,
     seconds_text,
     sentence,
     shape_text,
     speedup_text,
 )
 from ace_studio.records.results import RunStatus, TargetRun
+from ace_studio.session.kept.history import RunSummary
 
 
 def run(speedup, low, high):
@@ -108,6 +110,16 @@ def test_the_rest_reads_well():
     assert shape_text(()) == "scalar"
     assert plural(1, "op") == "1 op"
     assert plural(12345, "op") == "12 345 ops"
+
+
+def test_a_run_of_the_history_is_told_in_the_words_of_the_window():
+    past = RunSummary(
+        id=1, date="2026-11-28T13:44:00", fingerprint="", title="net.py", status="goal-not-met", target="onnxruntime",
+        precision="int8-static", latency_ms=0.19, speedup=4.75, float_speedup=1.37, metric=0.99, metric_drop=0.0,
+        size_bytes=1, output="",
+    )  # fmt: skip
+    words = "goal not met, onnxruntime int8-static, 0.19 ms, 4.75×, 1.37× against fp32 there, drop 0 %"
+    assert run_text(past) == words
 
 
 def test_sentences_keep_names_of_code():

@@ -15,6 +15,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button
+from ace_studio.gui.words.formatting import run_text
 from ace_studio.session.kept.history import RunSummary
 
 _FIGURES: dict[str, Callable[[RunSummary], float | None]] = {
@@ -69,7 +70,7 @@ class OverTime(QWidget):
         pen = pg.mkPen(self._colours.accent, width=2)
         plot.addItem(pg.PlotDataItem([x for x, _ in places], [y for _, y in places], pen=pen))
         tips = {
-            str(run.id): "\n".join(filter(None, (run.name, when_text(run.date), run.summary))) for _, _, run in points
+            str(run.id): "\n".join(filter(None, (run.name, when_text(run.date), run_text(run)))) for _, _, run in points
         }
         add_spots(
             plot, places, op_ids=list(tips), fills=[self._colours.accent] * len(places), sizes=[9.0] * len(places),
