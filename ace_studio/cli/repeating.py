@@ -23,7 +23,7 @@ class Repetition(msgspec.Struct, frozen=True, kw_only=True):
     of: str
     """Number in the history, or the folder."""
     same_model: bool
-    """Whether model, inputs and capture options are those of the first run: their fingerprint is equal."""
+    """Whether model, inputs, capture options and versions are those of the first run, whatever was planned."""
     environment: dict[str, tuple[Any, Any]]
     """Versions and properties of the machine that differ, as they were and as they are."""
     rows: tuple[ComparedRow, ...]
@@ -66,10 +66,15 @@ def compare(run: str, first: Result, second: Result) -> Repetition:
     changed = {key: (old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)}
     return Repetition(
         of=run,
-        same_model=first.fingerprint == second.fingerprint,
+        same_model=_captured(first) == _captured(second),
         environment=changed,
         rows=compared_rows(first, second),
     )
+
+
+def _captured(result: Result) -> str:
+    """Hash over what was captured; in older results, where it is missing, over the recipe too."""
+    return result.capture.fingerprint if result.capture and result.capture.fingerprint else result.fingerprint
 
 
 def show_repetition(repetition: Repetition, console: Console) -> None:

@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from ace_studio.cli import run_command
+from ace_studio.cli.repeating import compare
 from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipes.file import read_recipe, recipe_text
-from ace_studio.records.results import encode_result
+from ace_studio.records.results import CaptureReport, encode_result
 from ace_studio.session.kept.history import History
 from tests.cli.fake_engine import LATENCY, FakeExecutor, result
 
@@ -59,6 +60,15 @@ def test_a_run_of_the_history_is_repeated_by_its_number(answer_with, recipe, tmp
     assert document["status"] == "ok"
     assert document["repeats"]["of"] == number and document["repeats"]["same_model"] is True
     assert document["repeats"]["rows"][1]["latency"]["change"] == 1.0
+
+
+@pytest.mark.parametrize(("captured", "is_same"), [("c", True), ("d", False)])
+def test_a_run_with_another_plan_is_one_of_the_same_model(captured, is_same):
+    first, other = (
+        replace(result(), fingerprint=plan, capture=CaptureReport(rung="export", ops=1, seconds=1.0, fingerprint=graph))
+        for plan, graph in (("fp32", "c"), ("int8", captured))
+    )
+    assert compare("1", first, other).same_model is is_same
 
 
 @pytest.mark.parametrize("words", [[], ["recipe.toml", "--repeat", "1"]])

@@ -81,6 +81,7 @@ def capture_model(
         rung=accepted.rung,
         ops=accepted.table.op_count,
         seconds=time.monotonic() - started,
+        fingerprint=fingerprint,
         rungs=tuple(attempts.outcomes),
         warnings=tuple(reporter.warnings),
         inputs=findings,

@@ -80,6 +80,7 @@ def capture_onnx_file(
         rung=RUNG,
         ops=table.op_count,
         seconds=seconds,
+        fingerprint=fingerprint,
         rungs=(CaptureAttempt(name=RUNG, status=AttemptStatus.OK, seconds=seconds, ops=table.op_count),),
         warnings=tuple(reporter.warnings),
         inputs=findings,

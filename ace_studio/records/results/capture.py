@@ -127,6 +127,8 @@ class CaptureReport(msgspec.Struct, frozen=True, kw_only=True):
     rung: str
     ops: int
     seconds: float
+    fingerprint: str = ""
+    """Hash over what the graph depends on: model, inputs, capture options, torch, device. Empty in older results."""
     graph_breaks: tuple[GraphBreak, ...] = ()
     rungs: tuple[CaptureAttempt, ...] = ()
     warnings: tuple[Warning, ...] = ()
