@@ -90,8 +90,9 @@ def test_both_runtimes_are_measured_against_the_file_as_it_is(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_plan_reaches_the_nodes_of_a_file(tmp_path):
-    write_classifier(tmp_path / "m.onnx")
+@pytest.mark.parametrize("opset", [11, 18])  # before 13 there is no scale per channel
+def test_the_plan_reaches_the_nodes_of_a_file(opset, tmp_path):
+    write_classifier(tmp_path / "m.onnx", opset=opset)
     result = run(tmp_path, recipe_for("m.onnx", precision=Precision.INT8_STATIC))
     for one in result.runs:
         assert one.status is RunStatus.OK, one.error

@@ -13,6 +13,9 @@ from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, c
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 
+_LEAST_OPSET = 13
+"""The first whose ``DequantizeLinear`` takes one scale per channel."""
+
 
 def shared_program(
     model: Any, table: GraphTable, *, node_ids: Sequence[str], input_names: Sequence[str]
@@ -39,7 +42,7 @@ def shared_program(
     for node, op_id in zip(named.graph.node, node_ids, strict=True):
         node.name = op_id
     before = graph_steps(named)
-    folded = _folded(named)
+    folded = _folded(_of_least_opset(named))
     weights = {tensor.name for tensor in named.graph.initializer}
     inputs = [value.name for value in named.graph.input if value.name not in weights]
     covered = covered_steps(graph_steps(folded), before, inputs=inputs)
@@ -52,6 +55,18 @@ def _own(steps: Sequence[GraphStep], table: GraphTable) -> dict[str, tuple[str, 
     """Node name -> its own op id; constants have none."""
     known = {table.op_id[row] for row in table.op_rows()}
     return {step.name: (step.name,) if step.name in known else () for step in steps}
+
+
+def _of_least_opset(model: Any) -> Any:
+    """The model converted to `_LEAST_OPSET` if its own is older; unchanged if the converter fails."""
+    import onnx.version_converter
+
+    versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    if not versions or versions[0] >= _LEAST_OPSET:
+        return model
+    with hushed(), contextlib.suppress(Exception):  # border: the converter refuses nodes in its own words
+        model = onnx.version_converter.convert_version(model, _LEAST_OPSET)
+    return model
 
 
 def _folded(model: Any) -> Any:

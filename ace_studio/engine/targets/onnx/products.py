@@ -45,7 +45,7 @@ def store_transposed(model: Any, readers: Collection[str] = ()) -> bool:
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     found: dict[str, list[Any]] = {}
     for node in model.graph.node:
-        for name in set(node.input):
+        for name in set(names_read(node)):
             found.setdefault(name, []).append(node)
     results = {output.name for output in model.graph.output}
     idle = set()
@@ -56,7 +56,7 @@ def store_transposed(model: Any, readers: Collection[str] = ()) -> bool:
             one.op_type == "Transpose" and _attribute(one, "perm", None) == order for one in found[node.input[0]]
         )
         around = found.get(node.output[0], [])
-        chosen = [one for one in around if is_always or one.name in readers]
+        chosen = [one for one in around if node.output[0] in one.input and (is_always or one.name in readers)]
         if not chosen or (is_always and node.output[0] in results):
             continue
         stored = "_".join([node.input[0], "transposed", *map(str, order or ())])
@@ -179,7 +179,17 @@ def _attribute(node: Any, name: str, default: Any) -> Any:
 
 def drop_unused_constants(model: Any) -> None:
     """Remove, in place, the constants that no node reads; the nodes may stand in any order."""
-    used = {name for node in model.graph.node for name in node.input} | {output.name for output in model.graph.output}
+    used = {name for node in model.graph.node for name in names_read(node)}
+    used |= {output.name for output in model.graph.output}
     kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
     model.graph.ClearField("initializer")
     model.graph.initializer.extend(kept)
+
+
+def names_read(node: Any) -> Iterator[str]:
+    """Names of the values that a node reads, also inside of its graphs: an ``If`` or a ``Loop`` sees those around it."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                yield from names_read(inner)

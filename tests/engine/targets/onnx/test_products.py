@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.onnx.products import as_matmuls, store_transposed, unfit
+from ace_studio.engine.targets.onnx.products import as_matmuls, drop_unused_constants, store_transposed, unfit
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
@@ -160,3 +160,32 @@ def test_a_weight_is_stored_as_it_is_read_unless_others_read_it_as_it_is(others,
     assert sum(node.op_type == "Transpose" for node in model.graph.node) == left
     assert len(model.graph.initializer) == 1 + bool(others and readers)
     np.testing.assert_array_equal(_run(model, np.ones((1, 2), np.float32)), before)
+
+
+def test_what_only_the_branch_of_an_if_reads_stays():
+    def branch(name, weight):
+        result = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        return helper.make_graph([helper.make_node("MatMul", ["x", weight], [name])], name, [], [result])
+
+    nodes = [
+        helper.make_node("Transpose", ["w"], ["turned"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "turned"], ["first"]),
+        helper.make_node("If", ["which"], ["y"], then_branch=branch("yes", "turned"), else_branch=branch("no", "v")),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
+            helper.make_tensor_value_info("which", TensorProto.BOOL, []),
+        ],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("first", "y")],
+        [numpy_helper.from_array(np.eye(3, dtype=np.float32) * one, name) for one, name in enumerate("wv", start=1)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    assert store_transposed(model)
+    drop_unused_constants(model)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x = np.ones((2, 3), np.float32)
+    for which, expected in ((True, x), (False, 2 * x)):
+        assert np.array_equal(session.run(["y"], {"x": x, "which": np.array(which)})[0], expected)
