@@ -44,6 +44,10 @@ SHOWN = {
 """Their first argument is shown; for ``Detail`` the second too."""
 NAMES = re.compile("ACE Studio|SHA-256")
 """Shown as they are in every language."""
+PROGRESS = {"advance", "phase"}
+"""Methods of a reporter: what the engine does just now, which the window translates with `told`."""
+DESCRIBED = {"label", "would_run"}
+"""Fields of the rows in ``engine/load`` that the Model panel translates with `told`."""
 MADE = {"Problem", "AceError", "of"}
 """What makes a problem: its what, why and remedy are sentences, which `told` translates where they are shown."""
 
@@ -100,6 +104,23 @@ def _words_of(value: ast.expr) -> Iterator[str]:
             yield from (text for part in parts for text in _words_of(part))
 
 
+def sentences_of_engine() -> set[str]:
+    """What the engine is doing, and what opening a file would run. A short one that begins with a value stays English.
+
+    ``{0} alone`` as a pattern would fit sentences of others too.
+    """
+    found: set[str] = set()
+    for path in sorted((PACKAGE / "engine").rglob("*.py")):
+        describes = path.parent.name in ("load", "huggingface")
+        for call in (
+            node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+        ):
+            given = call.args[1:2] if _called(call) in PROGRESS else []
+            given += [word.value for word in call.keywords if describes and word.arg in DESCRIBED]
+            found.update(text for value in given for part in _leaves(value) for text in _templates(part))
+    return {text for text in found if re.match(r"[A-Za-z0-9].*[A-Za-z]{4}|.*[a-z]+( [a-z]+){3}", text)}
+
+
 def sentences_of_problems() -> set[str]:
     """What, why and remedy of the problems that `session` and the window make; values are ``{0}``, ``{1}``, ..."""
     found: set[str] = set()
@@ -118,16 +139,31 @@ def sentences_of_problems() -> set[str]:
 
 
 def _sentences(value: ast.expr) -> Iterator[str]:
+    yield from (text for text in _templates(value) if SENTENCE.search(text))
+
+
+def _templates(value: ast.expr) -> Iterator[str]:
     match value:
-        case ast.Constant(value=str(text)) if SENTENCE.search(text):
+        case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr(values=parts):
             count = itertools.count()
-            text = "".join(part.value if isinstance(part, ast.Constant) else f"{{{next(count)}}}" for part in parts)
-            if SENTENCE.search(text):
-                yield text
+            yield "".join(part.value if isinstance(part, ast.Constant) else f"{{{next(count)}}}" for part in parts)
         case ast.IfExp(body=one, orelse=other):
-            yield from (*_sentences(one), *_sentences(other))
+            yield from (*_templates(one), *_templates(other))
+
+
+def _leaves(value: ast.expr) -> Iterator[ast.expr]:
+    """The texts in a tuple, a sum, a choice or a comprehension."""
+    match value:
+        case ast.Tuple(elts=parts):
+            yield from (leaf for part in parts for leaf in _leaves(part))
+        case ast.Starred(value=inner) | ast.GeneratorExp(elt=inner) | ast.Call(args=[inner]):
+            yield from _leaves(inner)
+        case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
+            yield from (*_leaves(one), *_leaves(other))
+        case _:
+            yield value
 
 
 def _looked_up(tree: ast.AST) -> Iterator[str]:
@@ -160,6 +196,6 @@ def pack(language: str, part: str = "texts") -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for part, wanted in (("texts", texts_of_window()), ("sentences", sentences_of_problems())):
+    for part, wanted in (("texts", texts_of_window()), ("sentences", sentences_of_problems() | sentences_of_engine())):
         missing = sorted(wanted - set(pack(sys.argv[1], part)))
         print(json.dumps({part: dict.fromkeys(missing, "")}, indent=0, ensure_ascii=False))

@@ -106,7 +106,7 @@ class RunPanel(Panel):
         if can_start:
             self.preview.setText(preview_words(self.session.preview()))
         self._phase.setText(self._headline(document))
-        self._detail.setText(activity.detail if is_working else "")
+        self._detail.setText(told(activity.detail) if is_working else "")
         if is_working:
             self.progress.show_fraction(activity.fraction)
             self._show_elapsed()

@@ -7,7 +7,7 @@ import time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLabel, QWidget
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.sizes import GAP, HAIR
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.layouts import row
@@ -35,7 +35,7 @@ def activity_text(activity: Activity) -> str:
     """The activity of the engine, in words."""
     if activity.state is EngineState.BUSY:
         words = _VERB_WORDS.get(activity.verb, tr(activity.phase.value))
-        return f"{words}: {activity.detail}" if activity.detail else words
+        return f"{words}: {told(activity.detail)}" if activity.detail else words
     return _STATE_WORDS[activity.state]
 
 

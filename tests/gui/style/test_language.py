@@ -9,9 +9,11 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QCoreApplication, QLocale, Qt, QTranslator
 from PySide6.QtWidgets import QAbstractSpinBox, QTableView
 
+from ace_studio.gui.shell.status_line import activity_text
 from ace_studio.gui.style import language
 from ace_studio.gui.style.language import Translator, install_language, number, numbers, told, tr
 from ace_studio.gui.widgets.code_view import CodeView
@@ -19,7 +21,16 @@ from ace_studio.gui.widgets.fields import DecimalBox
 from ace_studio.gui.words.formatting import bytes_text, ms_text, percent_text, plural
 from ace_studio.gui.words.problems import problem_text, told_problem
 from ace_studio.records.errors import ErrorCode, Problem
-from tests.gui.window_texts import LANGUAGES, bare_texts, pack, sentences_of_problems, texts_of_window
+from ace_studio.records.messages import Phase
+from ace_studio.session.document import Activity, EngineState
+from tests.gui.window_texts import (
+    LANGUAGES,
+    bare_texts,
+    pack,
+    sentences_of_engine,
+    sentences_of_problems,
+    texts_of_window,
+)
 
 PACKS = sorted(path.stem for path in LANGUAGES.glob("*.json"))
 
@@ -73,8 +84,15 @@ def test_a_pack_translates_nearly_every_text_and_holds_none_that_is_gone(languag
 def test_a_pack_tells_nearly_every_problem_that_is_made_outside_the_engine(language):
     sentences, translated = sentences_of_problems(), set(pack(language, "sentences"))
     assert len(sentences) > 60
-    assert not translated - sentences
-    assert len(translated) >= 0.9 * len(sentences)
+    assert not translated - sentences - sentences_of_engine()
+    assert len(translated & sentences) >= 0.9 * len(sentences)
+
+
+@pytest.mark.parametrize("language", PACKS)
+def test_a_pack_tells_what_the_engine_does_and_what_a_file_would_run(language):
+    sentences, translated = sentences_of_engine(), set(pack(language, "sentences"))
+    assert len(sentences) > 50
+    assert len(translated & sentences) >= 0.9 * len(sentences)
 
 
 @pytest.mark.parametrize("part", ["texts", "sentences"])
@@ -129,6 +147,12 @@ def test_a_problem_made_elsewhere_is_told_in_the_language_with_its_values(german
     )
     assert told_problem(problem).what == "Es gibt keinen Lauf 17 im Verlauf"
     assert problem_text(problem).splitlines()[1:] == ["  warum: a word of torch", "  wo: model.py:3"]
+
+
+def test_what_the_engine_does_is_told_in_the_language_and_other_words_stay(german):
+    busy = Activity(state=EngineState.BUSY, phase=Phase.MEASURE, detail="round 3 of 30")
+    assert activity_text(busy).endswith(": Runde 3 von 30")
+    assert activity_text(replace(busy, detail="linear_1 alone")).endswith(": linear_1 alone")
 
 
 def test_every_sentence_of_the_pack_is_found_by_itself_and_not_by_a_wider_one(german):

@@ -10,7 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QFrame, QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import NameBox, WholeBox
@@ -171,13 +171,13 @@ class ModelPanel(Panel):
         self._name.setText(path.name)
         show_words(self._where, "" if named_source(path) else str(path.parent))
         size = f", {bytes_text(report.size_bytes)}" if report and report.size_bytes else ""
-        self._kind.setText(f"{report.label}{size}" if report else _unknown_words(document))
+        self._kind.setText(f"{told(report.label)}{size}" if report else _unknown_words(document))
         self._kind.setToolTip(f"SHA-256 {report.sha256}" if report else "")
         words, role = self._trust_words(document)
         show_words(self._trust, words, role)
         show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
         self._would_run.setVisible(bool(show_trust and report and report.would_run))
-        self._would_run.setText("\n".join(f"• {line}" for line in report.would_run) if report else "")
+        self._would_run.setText("\n".join(f"• {told(line)}" for line in report.would_run) if report else "")
         show_words(self._notes, "\n".join(report.notes) if report else "")
         if report is not self._report:
             self._report = report

@@ -73,7 +73,8 @@ def _unfinished_words(document: Document) -> str:
     """What is done now, or how the run ended without a result."""
     activity = document.activity
     if activity.is_working:
-        return f"{tr(activity.phase.value)}: {activity.detail}" if activity.detail else f"{tr(activity.phase.value)} …"
+        phase = tr(activity.phase.value)
+        return f"{phase}: {told(activity.detail)}" if activity.detail else f"{phase} …"
     return tr("Cancelled before the end") if document.was_cancelled else tr("Stopped before the end")
 
 
