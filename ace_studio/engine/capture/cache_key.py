@@ -146,6 +146,8 @@ def _example_lines(examples: Sequence[Example]) -> Iterator[str]:
 
 
 def _add_tensor(digest: Any, tensor: Tensor) -> None:
+    if nn.parameter.is_lazy(tensor):
+        return  # it has neither a shape nor numbers before the first call
     digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
     if tensor.layout is torch.strided and not tensor.is_meta:
         plain = tensor.detach().cpu().contiguous().flatten()

@@ -50,6 +50,14 @@ def test_the_form_of_the_examples_is_in_the_key() -> None:
     assert key(model(), (Example(kwargs={"input": torch.ones(2, 3)}),)) != key(model())
 
 
+def test_a_parameter_that_gets_its_shape_at_the_first_call_has_no_numbers_yet() -> None:
+    layer = nn.Linear(2, 2, bias=False)
+    layer.weight = nn.parameter.UninitializedParameter()
+    before = content_digest(layer, ())
+    layer.weight.materialize((2, 2))
+    assert before != content_digest(layer, ())
+
+
 def test_a_file_that_cannot_be_read_has_an_empty_digest(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
     assert file_digest(tmp_path / "none") == ""

@@ -187,7 +187,7 @@ def drop_unused_constants(model: Any) -> None:
 
 
 def names_read(node: Any) -> Iterator[str]:
-    """Names of the values that a node reads, also inside of its graphs: an ``If`` or a ``Loop`` sees those around it."""
+    """Names of the values that a node reads, in its own graphs too: an ``If`` or a ``Loop`` sees those around it."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
