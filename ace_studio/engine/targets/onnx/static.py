@@ -72,7 +72,12 @@ def choose_static(
     for node in [node for node in products if _constant_inputs(node, ranges)]:
         owner, value = program.owners[node.name][0], _constant_inputs(node, ranges)[0]
         notes[owner] = f"one of its inputs was {value:g} throughout calibration, so its range is not known"
-        job.reporter.warn("calibration-constant", f"{owner} stays (partly) fp32: {notes[owner]}", where=owner)
+    if notes:
+        first, *others = notes
+        words = f"{first} stays (partly) fp32: {notes[first]}"
+        shown = ", ".join(others[:3]) + (" ..." if len(others) > 3 else "")
+        more = f". So do {len(others)} more ops with such an input ({shown})" if others else ""
+        job.reporter.warn("calibration-constant", words + more, where=first)
     products = [node for node in products if not _constant_inputs(node, ranges)]
     for name in _small_last_convolutions(program, products):
         notes[program.owners[name][0]] = "it is the last convolution, and an 8-bit result would leave 256 scores"

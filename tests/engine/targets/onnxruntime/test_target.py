@@ -148,6 +148,27 @@ def test_a_state_that_calibration_never_saw_move_is_left_in_float_with_the_reaso
     assert sqnr_db(model.module(x, state), lowered(x, state)) > 15
 
 
+class Idle(nn.Module):
+    """Five layers of ten read an input that calibration never moves."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(10))
+
+    def forward(self, x, state):
+        return sum(layer(state if number % 2 else x) for number, layer in enumerate(self.layers))
+
+
+def test_many_inputs_that_never_move_are_told_in_one_warning():
+    examples = [(torch.randn(count, 16), torch.zeros(count, 16)) for count in (2, 3)]
+    job = job_for(TARGET, capture(TinyModel(Idle().eval(), examples)), Precision.INT8_STATIC)
+    TARGET.lower(job)
+    [warning] = job.reporter.warnings
+    assert warning.code == "calibration-constant"
+    assert "was 0 throughout calibration" in warning.what
+    assert ". So do 4 more ops with such an input (linear_" in warning.what
+
+
 def test_a_plan_that_nothing_can_follow_is_an_error_and_not_a_silent_fp32():
     captured = capture(TinyModel(nn.ReLU(), [(torch.ones(1, 4),), (torch.ones(2, 4),)]))
     with pytest.raises(AceError) as caught:
