@@ -18,8 +18,7 @@ from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT
 from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Drawn, Picture
 from ace_studio.gui.style.colours import DARK, Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.words.formatting import count_words
+from ace_studio.gui.style.language import number, tr
 
 FIT_MARGIN = 14.0
 READABLE_SCALE = 0.54
@@ -281,7 +280,7 @@ class GraphSurface(QWidget):
         if boxes <= AT_ONCE:
             self._show_opened(openings, prepare(bool))
         else:
-            self.lay_out(tr("{count} boxes", count=count_words(boxes)), prepare, partial(self._show_opened, openings))
+            self.lay_out(tr("{count} boxes", count=number(boxes, ",")), prepare, partial(self._show_opened, openings))
             self._openings = openings
 
     def _show_opened(self, openings: Sequence[Opening], drawn: Drawn) -> None:

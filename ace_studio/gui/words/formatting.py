@@ -172,12 +172,7 @@ def shape_text(shape: str | tuple[int, ...]) -> str:
 
 def plural(count: int, noun: str) -> str:
     """A count with its noun: ``1 op``, ``12 ops``."""
-    return f"{count_words(count)} {tr(noun if count == 1 else f'{noun}s')}"
-
-
-def count_words(count: int) -> str:
-    """A count with its thousands apart."""
-    return f"{count:,}".replace(",", " ")
+    return f"{number(count, ',')} {tr(noun if count == 1 else f'{noun}s')}"
 
 
 def sentence(text: str) -> str:

@@ -21,7 +21,7 @@ def test_a_large_graph_is_laid_out_in_the_background_and_the_note_counts_its_ops
     note = large.layout_note
     assert large.picture is None
     assert note.isVisible()
-    assert note.words.text() == "Laying out 3 000 ops …"
+    assert note.words.text() == "Laying out 3,000 ops …"
     assert "Laying out" in large.canvas.accessibleDescription()
     laid_out(large)
     assert large.picture.table.op_count == 3000
@@ -32,10 +32,10 @@ def test_a_graph_past_the_limit_is_laid_out_only_if_the_button_is_pressed(view, 
     monkeypatch.setattr(view_module, "MOST_ROWS_UNASKED", 2500)
     view.show_graph(large_table(3000))
     note = view.layout_note
-    assert note.isVisible() and note.words.text().startswith("3 000 ops: too many")
+    assert note.isVisible() and note.words.text().startswith("3,000 ops: too many")
     assert note.button.text() == "Lay it out" and not view.canvas._background.is_working
     QTest.mouseClick(note.button, Qt.MouseButton.LeftButton)
-    assert note.words.text() == "Laying out 3 000 ops …"
+    assert note.words.text() == "Laying out 3,000 ops …"
     laid_out(view)
     assert view.picture is not None and note.isHidden()
     view.show_graph(large_table(3000))

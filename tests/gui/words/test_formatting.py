@@ -109,7 +109,7 @@ def test_the_rest_reads_well():
     assert shape_text("Max(4,s0)x2x(s1+1)") == "Max(4,s0) × 2 × (s1+1)"
     assert shape_text(()) == "scalar"
     assert plural(1, "op") == "1 op"
-    assert plural(12345, "op") == "12 345 ops"
+    assert plural(12345, "op") == "12,345 ops"
 
 
 def test_a_run_of_the_history_is_told_in_the_words_of_the_window():
