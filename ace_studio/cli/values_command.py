@@ -12,7 +12,9 @@ from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, ap
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import ValuesFound, ValuesRequest
+from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.values import OpValues, TensorValues
 
 
@@ -20,7 +22,7 @@ from ace_studio.records.values import OpValues, TensorValues
 def values_command(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
     op: Annotated[str, typer.Option("--op", help="Id of an op, as `plan` and `trace --json` list them.")],
-    example: Annotated[int, typer.Option(help="Index of the example, from 0.")] = 0,
+    example: Annotated[int, typer.Option(min=0, help="Index of the example, from 0.")] = 0,
     target: Annotated[str, typer.Option(help="Whose rounding is simulated; else the strictest of the recipe.")] = "",
     save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Save the whole tensors, .npz.")] = None,
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
@@ -31,6 +33,10 @@ def values_command(  # noqa: PLR0913, PLR0917 - one argument per option of the c
 ) -> int:
     """Show what one op gives for one example, and its weights: float, compressed, and their difference."""
     console = Console(as_json=as_json)
+    if target and target not in TARGET_ROWS:
+        raise AceError.of(
+            ErrorCode.USAGE, f"There is no target named '{target}'", remedy="Use one of: " + ", ".join(TARGET_ROWS)
+        )
     recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
     request = ValuesRequest(
         job="values",
@@ -46,6 +52,13 @@ def values_command(  # noqa: PLR0913, PLR0917 - one argument per option of the c
     found = answer.find(ValuesFound)
     if answer.problems or found is None:
         return report_failure(answer.problems, console, job=answer)
+    if found.values.example != example:
+        raise AceError.of(
+            ErrorCode.USAGE,
+            f"There is no example {example}",
+            why=f"the last one is {found.values.examples - 1}; they are counted from 0",
+            remedy="Choose another example.",
+        )
     # The pictures are for the window, and as bytes nothing for JSON.
     shown = replace(found.values, tensors=tuple(replace(one, pictures=()) for one in found.values.tensors))
     document = {"format": 1, "status": "ok", "fingerprint": found.fingerprint, "values": shown}

@@ -9,7 +9,8 @@ import pytest
 
 from ace_studio.cli import run_command
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import JobFailed
+from ace_studio.records.messages import JobFailed, JobFinished, ValuesFound
+from ace_studio.records.values import OpValues
 
 MODEL = """
 import torch
@@ -55,3 +56,18 @@ def test_an_op_that_is_not_there_is_told(answer_with, recipe, capsys):
     answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_FOUND, what="There are no values of x"),)))
     assert run_command(["values", str(recipe), "--op", "x"]) == 2
     assert "There are no values of x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--target", "openvin"), "no target named 'openvin'"),
+        (("--example", "-1"), ""),
+        (("--example", "2"), "last one is 1"),
+    ],
+)
+def test_what_is_not_there_is_refused_and_not_replaced(answer_with, recipe, capsys, words, told):
+    values = OpValues(op_id="x", precision="fp32", example=1, examples=2, tensors=())
+    answer_with(ValuesFound(values=values, fingerprint="f"), JobFinished())
+    assert run_command(["values", str(recipe), "--op", "x", *words]) == 2
+    assert told in capsys.readouterr().err

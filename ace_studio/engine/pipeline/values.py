@@ -24,6 +24,7 @@ from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator, float_graph
 from ace_studio.engine.quantize.simulate.runs import Kept
 from ace_studio.engine.quantize.summary import compare_tensors
+from ace_studio.engine.targets import select_targets
 from ace_studio.engine.targets.shared.int8_styles import most_rounding
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase, ValuesRequest
@@ -118,7 +119,7 @@ class Watched:
 
     def _simulator(self, place: int, plan: BoundPlan, request: ValuesRequest, reporter: Reporter) -> Simulator:
         choice = ranges_of(request.recipe)
-        targets = [one for one in targets_of(request.recipe) if request.target in ("", one.name)]
+        targets = select_targets([request.target]) if request.target else targets_of(request.recipe)
         style: Int8Style = most_rounding(one.int8_style(plan.plan, choice) for one in targets)
         ranges_key = (place, choice) if Precision.INT8_STATIC in plan.precisions else None
         if ranges_key and ranges_key not in self._ranges:

@@ -77,6 +77,11 @@ def test_another_example_is_the_users_second_one(folder):
     assert ask(folder, "linear", example=1)[0].tensors[0].shape == (2, 4)
 
 
+def test_a_target_that_the_recipe_does_not_name_rounds_as_that_target_does(folder):
+    own, asked = (ask(folder, "linear", target=name)[0].tensors[0] for name in ("eager", "onnxruntime"))
+    assert own.compressed.first != asked.compressed.first
+
+
 def test_a_float_plan_compresses_nothing_and_says_nothing_of_it(folder):
     found, _ = ask(folder, "linear", precision="fp32")
     assert all(one.compressed is None and len(one.pictures) == 1 for one in found.tensors) and found.notes == ()
