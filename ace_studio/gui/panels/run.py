@@ -140,9 +140,6 @@ class RunPanel(Panel):
             item.setText(1, _step_text(step, now_s=now_s, fraction=self._activity.fraction))
 
     def _fill_steps(self, document: Document) -> None:
-        """List the steps anew; the list stays scrolled to where it was."""
-        bar = self.steps.verticalScrollBar()
-        scrolled = bar.value()
         self.steps.clear()
         self._running_item = None
         for step in document.steps:
@@ -159,8 +156,6 @@ class RunPanel(Panel):
             is_bad = run.status is RunStatus.FAILED
             name = f"{run.target} {run.built_words}".strip()
             self._step(name, stage or _run_text(run), "bad" if is_bad else "good" if run.verified else "")
-        self.steps.doItemsLayout()  # else the bar has no range yet
-        bar.setValue(scrolled)
 
     def _step(self, name: str, outcome: str, mood: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([name, outcome])

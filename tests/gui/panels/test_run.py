@@ -51,23 +51,6 @@ def test_long_words_about_a_job_take_no_room_from_the_panel_beside_it(desk):
     assert run._phase.width() >= run._phase.sizeHint().width(), "the name of the phase is never cut"
 
 
-def test_the_list_of_steps_stays_scrolled_while_a_job_goes_on(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
-    run, job = desk.panel("run"), desk.engine.requests[-1].job
-    for phase in Phase:
-        desk.session.apply(Progress(job=job, phase=phase))
-    desk.settle()
-    bar = run.steps.verticalScrollBar()
-    bar.setValue(bar.maximum())
-    before = bar.value()
-    assert before > 0
-    desk.session.apply(Progress(job=job, phase=Phase.LOAD))
-    desk.settle()
-    assert bar.value() == before
-
-
 def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):
     run = desk.traced().panel("run")
     for number in range(3000):
