@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from ace_studio.cli.console import Console
@@ -130,12 +129,7 @@ def show_advice(result: Result, console: Console) -> None:
         if card.do_first:
             console.print(f"  first: {card.do_first}")
         if card.change:
-            changes = [
-                f"[{table}] {key} = {json.dumps(value)}"
-                for table, values in card.change.items()
-                for key, value in values.items()
-            ]
-            console.print(f"  changes: {'; '.join(changes)}")
+            console.print(f"  changes: {card.change_text}")
     if not result.advice and result.chosen is not None:
         console.print("No advice: nothing is known that should do better.")
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from ace_studio.records.recipes.toml_values import pair_text
+
 
 class AdviceQuantity(StrEnum):
     """The quantity that a card improves."""
@@ -45,6 +47,15 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Changes to the recipe; empty if a person has to do something first."""
     do_first: str = ""
     """What has to be done by hand, such as a command that installs something; may be empty."""
+
+    @property
+    def change_text(self) -> str:
+        """The changes as a recipe writes them, on one line."""
+        return "; ".join(
+            f"[{table}] without {key}" if value is None else f"[{table}] {pair_text(key, value)}"
+            for table, keys in self.change.items()
+            for key, value in keys.items()
+        )
 
 
 class AdviceOutcome(msgspec.Struct, frozen=True, kw_only=True):

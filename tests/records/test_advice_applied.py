@@ -82,3 +82,11 @@ def test_a_run_that_failed_says_that_nothing_can_be_told():
 @pytest.mark.parametrize("quantity", AdviceQuantity)
 def test_every_quantity_has_words(quantity):
     assert gain_text(1.5, quantity) and gain_text(None, quantity) == "no number"
+
+
+def test_the_change_is_told_as_the_recipe_writes_it():
+    rules = [{"match": "id:a", "precision": "fp32"}]
+    card = replace(CARD, change={"plan": {"default": "int8-static", "rules": rules, "rest": None}})
+    assert card.change_text == (
+        '[plan] default = "int8-static"; [plan] rules = [{ match = "id:a", precision = "fp32" }]; [plan] without rest'
+    )

@@ -163,7 +163,14 @@ def test_pruning_training_and_advice_are_in_the_report(tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     for words in ("16x16", "256 of 512", "8.2", "It is faster.", "21.5000", "0.12500", "it went up"):
         assert words in text
-    for words in ("Try bf16", "about 2 times", "Sleep on it.", "bf16", "Use all cores", "80% of the estimate"):
+    for words in (
+        "Try bf16",
+        "about 2 times",
+        "Sleep on it.",
+        "[plan] default = &#34;bf16&#34;",
+        "Use all cores",
+        "80% of the estimate",
+    ):
         assert words in text
     assert "<script" not in text and "&lt;script&gt;" in text
 
