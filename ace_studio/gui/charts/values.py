@@ -106,8 +106,8 @@ class ValuesChart(ChartView):
         image.setLookupTable(self._lookup(is_difference=at == len(_TITLES) - 1))
         plot.addItem(image)
         height = levels.size // width
-        plot.setXRange(0, width, padding=0.01)
-        plot.setYRange(0, height, padding=0.01)
+        # Both at once: with the ratio of sides locked, the second of two calls would crop what the first one set.
+        plot.setRange(xRange=(0, width), yRange=(0, height), padding=0.01)
         chart.reads = lambda x, y: read_cell(found, picture, int(x), int(y)) if 0 <= x < width and y >= 0 else ""
         chart.describe(tr("{title} of {name}, {shape}", title=title, name=found.name, shape=shape_text(found.shape)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog
 
@@ -28,10 +29,10 @@ def tensor_of(name, channels=()):
     )  # fmt: skip
 
 
-def answer(desk):
+def answer(desk, *tensors):
     values = OpValues(
         op_id="linear_1", precision="int8-static", example=0, examples=2, notes=("simulated",),
-        tensors=(tensor_of("result"), tensor_of("fc.weight", channels=((-1.0, 1.0), (-0.5, 0.0)))),
+        tensors=tensors or (tensor_of("result"), tensor_of("fc.weight", channels=((-1.0, 1.0), (-0.5, 0.0)))),
     )  # fmt: skip
     job, fingerprint = desk.engine.requests[-1].job, desk.document.fingerprint
     desk.session.apply(ValuesFound(job=job, fingerprint=fingerprint, values=values))
@@ -41,6 +42,12 @@ def answer(desk):
 @pytest.fixture
 def answered(desk, compared_graph):
     """Details of an op, with its values asked for by a click and answered."""
+    ask(desk)
+    answer(desk)
+    return desk
+
+
+def ask(desk):
     details = desk.panel("details")
     desk.session.view.select(("linear_1",))
     desk.settle()
@@ -48,8 +55,6 @@ def answered(desk, compared_graph):
     desk.settle()
     request = desk.engine.requests[-1]
     assert isinstance(request, ValuesRequest) and request.op_id == "linear_1"
-    answer(desk)
-    return desk
 
 
 def test_a_click_shows_float_compressed_and_difference_and_the_numbers_can_be_copied(answered):
@@ -76,6 +81,18 @@ def test_the_mouse_reads_the_element_under_it_and_the_bar_under_it(answered):
     answered.bot.mouseMove(view.histogram.widget, place_of(view.histogram, 0.01, 1.0))
     answered.bot.wait(20)
     assert view.histogram._reading.text().endswith("float 3, compressed 3")
+
+
+@pytest.mark.parametrize(("height", "width"), [(2, 32), (32, 2)])
+def test_all_of_a_wide_or_tall_matrix_is_in_sight(answered, height, width):
+    ask(answered)
+    tiles = Tiles(count=1, total=1, across=1, height=height, width=width, rows=height, columns=width)
+    pictures = (ValuePicture(low=-1.0, high=1.0, levels=bytes(range(1, 65))),)
+    found = replace(tensor_of("result"), tiles=tiles, pictures=pictures)
+    answer(answered, found)
+    (chart, *_) = answered.window.workbench.panel("charts").views["values"].pictures
+    (left, right), (low, high) = chart.plot.viewRange()
+    assert left <= 0 and right >= width and low <= 0 and high >= height
 
 
 def test_a_cell_where_nothing_is_has_no_value():
