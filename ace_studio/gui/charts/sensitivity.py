@@ -34,6 +34,7 @@ class SensitivityChart(PlotView):
         super().__init__(session, colours)
         self.ranked: list[tuple[str, float]] = []
         self.precision = ComboBox(tr("Precision that the ops are compressed to"), chosen=self.draw_again)
+        self.precision.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToContents)
         self.scan_button = button(
             tr("Scan sensitivity"), session.jobs.scan_sensitivity, tip=tr("About ten passes over the samples")
         )

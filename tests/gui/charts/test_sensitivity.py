@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.charts.sensitivity import SensitivityChart
@@ -48,3 +49,18 @@ def test_the_most_sensitive_ops_are_kept_at_fp32_by_a_rule(desk, charts):
     assert rules == [("module:stem", "fp32")]
     desk.do("undo")
     assert desk.document.recipe.plan.rules == ()
+
+
+def test_the_precision_of_the_bars_is_never_cut(desk):
+    desk.captured(TABLE, REPORT)
+    view = desk.panel("charts").show_chart("sensitivity")
+    desk.bot.mouseClick(view.scan_button, Qt.MouseButton.LeftButton)
+    desk.settle()
+    job = desk.engine.requests[-1].job
+    for precisions in (("bf16", "fp16"), ("bf16", "int8-dynamic")):
+        ops = tuple(replace(one, precision=each) for one in ranked_sensitivity(TABLE)[:2] for each in precisions)
+        found = SensitivityFound(job=job, fingerprint="f", ops=ops, samples_done=1, samples=4, forwards=3.0)
+        desk.session.apply(found)
+        desk.settle()
+    assert view.precision.isVisible()
+    assert view.precision.width() >= view.precision.fontMetrics().horizontalAdvance("int8-dynamic") + 22
