@@ -258,18 +258,25 @@ class EmptyState(QtWidgets.QWidget):
     def say(self, title: str, text: str = "", *buttons: QtWidgets.QPushButton) -> None:
         """Change the words and the buttons."""
         self._title.setText(title)
-        show_words(self._text, text)
+        self._text.setText(text)
         clear_layout(self._buttons)
         self._buttons.addStretch(1)
         for each in buttons:
             self._buttons.addWidget(each)
         self._buttons.addStretch(1)
+        self._fit()
 
     def _restyle(self, colours: Colours) -> None:
         pixel_ratio = self.devicePixelRatioF()
         self._picture.setPixmap(stroke_pixmap(self._icon, colours.text_dim, size=40, pixel_ratio=pixel_ratio))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
-        """Hide the picture in a low panel."""
+        """Keep what fits."""
         super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Hide the picture in a low panel, and in a very low one the text above buttons, which would be cut else."""
         self._picture.setVisible(self.height() > 190)
+        has_buttons = self._buttons.count() > 2  # beside the two stretches
+        self._text.setVisible(bool(self._text.text()) and (self.height() > 125 or not has_buttons))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog
+from PySide6.QtWidgets import QDialog, QPushButton
 
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import ElidedLabel, fill_combo, fit_screen, label, tip_text
@@ -45,3 +45,20 @@ def test_a_name_from_a_model_is_never_markup_nor_reorders_a_line(qtbot):
     assert "<img" not in elided.toolTip()
     assert "&lt;img src=" in elided.toolTip()
     assert tip_text("List<int> of a < b") == "List<int> of a < b"
+
+
+def test_the_buttons_of_an_empty_panel_are_whole_however_low_it_is(desk):
+    desk.open_example()
+    desk.session.trust.trust_file()
+    desk.panel("run")
+    desk.window.resize(784, 434)
+    desk.settle()
+    graph = desk.window.workbench.panel("graph")
+    buttons = [each for each in graph.findChildren(QPushButton) if each.isVisible() and each.text().startswith("Trace")]
+    assert buttons
+    for each in buttons:
+        assert each.height() >= each.sizeHint().height()
+        assert each.visibleRegion().boundingRect() == each.rect()
+    desk.window.resize(1200, 900)
+    desk.settle()
+    assert graph._empty._text.isVisible() and graph._empty._picture.isVisible()
