@@ -15,7 +15,8 @@ from ace_studio.gui.words.steps import NextStep, StepState, steps_of
 from ace_studio.session.document import Document
 
 _MARKS = {StepState.DONE: "✓ ", StepState.WORKING: "… "}
-_WIDE_PX = 760
+_WIDE_PX = 900
+"""With less beside the steps a sentence would be a few letters."""
 
 
 class StepLine(QFrame):
