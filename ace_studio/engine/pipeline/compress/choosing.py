@@ -24,7 +24,7 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.goals import is_clearly_faster, misses, run_figures
+from ace_studio.records.goals import is_accurate, is_clearly_faster, misses, run_figures
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
@@ -155,12 +155,14 @@ def _float_words(job: CompressionJob, run: TargetRun) -> str:
 
 
 def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:
-    missed = misses(run_figures(best.run, job.state.baseline), job.recipe.goal)
+    figures = run_figures(best.run, job.state.baseline)
+    missed = misses(figures, job.recipe.goal)
+    closer = "prune the model" if is_accurate(figures, job.recipe.goal) else "keep sensitive modules at fp32 with rules"
     return Problem(
         code=ErrorCode.GOAL_NOT_MET,
         what="No candidate meets the goal",
         why=f"the best found is {best.label}: " + "; ".join((*map(str, missed), *_tried_words(job))),
-        remedy="Relax the goal, keep sensitive modules at fp32 with rules, or add targets.",
+        remedy=f"Relax the goal, {closer}, or add targets.",
         where="[goal]",
     )
 

@@ -48,6 +48,14 @@ def test_without_a_candidate_the_problem_says_that_no_target_is_there():
     assert choosing._nothing_worked([]).why == "no target is available here"
 
 
+def test_a_model_that_is_only_too_large_is_not_told_to_keep_more_at_fp32():
+    state = SimpleNamespace(baseline=Baseline(), search=[], search_notes={})
+    for goal, told in ((Goal(max_size_mb=0.001), "prune"), (Goal(max_size_mb=0.001, min_sqnr_db=40.0), "fp32")):
+        job = SimpleNamespace(state=state, recipe=Recipe(goal=goal))
+        remedy = choosing._goal_not_met(job, candidate("eager", sqnr_db=30.0, size_bytes=2000)).remedy
+        assert [word for word in ("prune", "fp32") if word in remedy] == [told]
+
+
 def test_a_missed_goal_names_the_best_its_misses_and_what_the_search_tried():
     step = SearchStep(target="openvino", low="int8-static")
     state = SimpleNamespace(
