@@ -29,7 +29,7 @@ MIN_FP32_AGREEMENT = 0.9
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How close a candidate's outputs are to eager's, over every example, including unseen sizes.
+    """How close a candidate's outputs are to eager's, over the examples that count.
 
     If some outputs are real numbers, indices, labels and truth values are counted by agreement, not by distance.
     """
@@ -77,13 +77,18 @@ def eager_outputs(module: nn.Module, examples: Sequence[Example]) -> list[list[T
 
 
 def check_candidate(
-    call: Callable[..., Any], examples: Sequence[Example], references: Sequence[Sequence[Tensor]], *, suspect: str = ""
+    call: Callable[..., Any],
+    examples: Sequence[Example],
+    references: Sequence[Sequence[Tensor]],
+    *,
+    counted: int | None = None,
+    suspect: str = "",
 ) -> Fidelity:
     """Run a candidate on every example and compare it with eager.
 
     A result is valid only if its outputs have eager's shapes, are finite where eager's are, and repeat: the first
-    example is run three times and must give the same outputs each time. ``suspect`` names a known cause of
-    outputs that differ.
+    example is run three times and must give the same outputs each time. The fidelity is that of the first ``counted``
+    examples, or of all. ``suspect`` names a known cause of outputs that differ.
 
     Raises: AceError(WRONG_CAPTURE) that names the example and the rule.
     """
@@ -95,7 +100,7 @@ def check_candidate(
         results.append(outputs)
         if index == 0:
             _check_repeatable(call, example, outputs, suspect=suspect)
-    return _fidelity(pooled_outputs(references), pooled_outputs(results))
+    return _fidelity(pooled_outputs(references[:counted]), pooled_outputs(results[:counted]))
 
 
 def _fidelity(reference: Sequence[Tensor], outputs: Sequence[Tensor]) -> Fidelity:

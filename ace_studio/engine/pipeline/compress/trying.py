@@ -142,14 +142,23 @@ def lower(job: CompressionJob, candidate: Candidate, folder: Path) -> Lowered:
 
 
 def check(job: CompressionJob, candidate: Candidate) -> None:
-    """Compare a candidate with eager on every example, unseen sizes included."""
+    """Compare a candidate with eager on every example, unseen sizes included.
+
+    Low precisions are judged by the user's examples: a sequence of length 1, which only proves that the graph takes
+    it, may lie outside of all calibrated ranges. At fp32 every size must come close.
+    """
     assert candidate.lowered is not None
+    is_exact = candidate.plan.precisions <= {Precision.FP32}
     job.reporter.phase(Phase.VERIFY, candidate.label)
     try:
         fidelity = evaluate.check_candidate(
-            candidate.lowered, job.captured.examples, job.references, suspect=_suspect(job)
+            candidate.lowered,
+            job.captured.examples,
+            job.references,
+            counted=None if is_exact else len(job.captured.given_examples),
+            suspect=_suspect(job),
         )
-        if candidate.plan.precisions <= {Precision.FP32}:
+        if is_exact:
             evaluate.check_same_arithmetic(_fidelity_to_captured(job, candidate) or fidelity)
     except AceError as error:
         _accept_decisions(job, candidate, error)

@@ -20,7 +20,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import TargetAtWork
-from ace_studio.records.recipes.plan import Plan
+from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, Objective, Recipe, TargetsChoice
 from ace_studio.records.results import RunStatus, TargetRun
 from tests import tiny_models
@@ -62,6 +62,23 @@ def test_a_lowering_that_computes_something_else_than_what_was_lowered_is_refuse
     with torch.no_grad(), pytest.raises(AceError) as caught:
         check(job, candidate_that_computes(lambda x: job.captured.module(x) * 1.5))
     assert caught.value.problem.code is ErrorCode.WRONG_CAPTURE
+
+
+def test_a_low_precision_is_judged_by_the_users_examples_and_not_by_sizes_that_were_made_up(job):
+    given = {tuple(one.tensors()[0].shape) for one in job.captured.given_examples}
+    assert job.captured.unseen
+
+    def far_off_at_other_sizes(x):
+        return job.reference(x) + (0.0 if tuple(x.shape) in given else 100.0)
+
+    low = replace(
+        candidate_that_computes(far_off_at_other_sizes), plan=SimpleNamespace(precisions={Precision.INT8_STATIC})
+    )
+    with torch.no_grad():
+        check(job, low)
+        assert low.run.sqnr_db == 200.0
+        with pytest.raises(AceError, match="at fp32"):
+            check(job, candidate_that_computes(far_off_at_other_sizes))
 
 
 SEARCH = Recipe(goal=Goal(min_sqnr_db=20.0))
