@@ -148,7 +148,7 @@ def _done(document: Document) -> dict[str, str]:
 
 def _plan_words(document: Document) -> str:
     plan, goal = document.recipe.plan, document.recipe.goal
-    words = tr("Precisions from the goal") if plan.from_goal else str(plan.default)
+    words = tr("precisions from the goal") if plan.from_goal else str(plan.default)
     if goal.max_drop is not None:
         return tr("{plan}, accuracy drop at most {percent:g} %", plan=words, percent=100 * goal.max_drop)
     if goal.min_sqnr_db is not None:

@@ -92,6 +92,11 @@ def test_the_plan_is_done_only_if_it_compresses(opened):
     assert states(opened)["plan"] is StepState.OPEN
 
 
+def test_the_next_step_says_where_the_precisions_come_from(opened):
+    opened.plan.set_plan_from_goal(True)
+    assert ": precisions from the goal" in next(step.why for step in steps_of(opened.document) if step.id == "run")
+
+
 def test_a_class_without_weights_is_at_random_ones(opened):
     assert not has_random_weights(opened.document)
 
