@@ -34,7 +34,8 @@ def contradictions(document: Mapping[str, Any]) -> Iterator[Fault]:
     rows = inputs.get("rows", [])
     named = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)] if isinstance(rows, list) else []
     yield from _row_faults(named)
-    yield from _dim_faults(inputs.get("dims", {}), [row for _, row in named])
+    for table, key in (("inputs", "dims"), ("targets", "sizes")):
+        yield from _dim_faults((table, key), tables.get(table, {}).get(key, {}), [row for _, row in named])
 
 
 def _engine_faults(engine: Mapping[str, Any]) -> Iterator[Fault]:
@@ -139,9 +140,9 @@ def _row_faults(rows: list[tuple[int, dict[str, Any]]]) -> Iterator[Fault]:
             )
 
 
-def _dim_faults(dims: object, rows: list[dict[str, Any]]) -> Iterator[Fault]:
+def _dim_faults(table: KeyPath, dims: object, rows: list[dict[str, Any]]) -> Iterator[Fault]:
     for key in dims if isinstance(dims, dict) else ():
-        path: KeyPath = ("inputs", "dims", key)
+        path: KeyPath = (*table, key)
         parsed = _DIM_KEY.fullmatch(key)
         if parsed is None:
             yield Fault(path, f"'{key}' does not name a dimension", remedy='write "NAME.INDEX", for example "x.0"')

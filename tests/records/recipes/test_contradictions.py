@@ -20,6 +20,7 @@ from tests.records.recipe_problems import MINIMAL, problems_of
         ("[[inputs.rows]]\nx = { shape = [1] }\n[[inputs.rows]]\ny = { shape = [1] }", 6, "the first row gives x"),
         ("[inputs]\ntracing = 'f'\n[[inputs.rows]]\nx = { shape = [1] }", 6, "both tracing inputs and rows"),
         ("[inputs.dims]\n'x' = 'dynamic'", 5, "does not name a dimension"),
+        ("[targets.sizes]\n'x' = [1, 2, 4]", 5, "does not name a dimension"),
         ("[inputs]\nrows = [{ x = { shape = [1] } }]\ndims = { 'y.0' = 'auto' }", 6, "no row gives an input 'y'"),
         ("[inputs]\nrows = [{ x = { shape = [1] } }]\ndims = { 'x.1' = 'auto' }", 6, "has 1 dimensions"),
     ],
