@@ -8,8 +8,10 @@ from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+
+_AROUND_TITLE = 4 + 5 + 1
+"""Padding of a title and the line beside it, as the stylesheet has them."""
 
 
 def plain_table(model: ColumnsModel, name: str, *, many: bool = False) -> QTableView:
@@ -50,7 +52,7 @@ def show_columns(table: QTableView, model: ColumnsModel, columns: Sequence[Colum
     are_other = [each.title for each in model.columns] != [each.title for each in columns]
     model.set_columns(columns)
     for at, each in enumerate(columns if are_other else ()):
-        needed = table.horizontalHeader().fontMetrics().horizontalAdvance(each.title) + GAP
+        needed = table.horizontalHeader().fontMetrics().horizontalAdvance(each.title) + _AROUND_TITLE
         table.setColumnWidth(at, max(each.width, needed))
     return are_other
 

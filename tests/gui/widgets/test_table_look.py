@@ -48,6 +48,25 @@ def test_titles_stand_over_their_cells_in_a_window_from_right_to_left_too(qtbot,
         qapp.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
 
 
+@pytest.mark.usefixtures("desk")  # with the stylesheet of the window
+def test_a_title_that_needs_more_than_its_column_asks_for_is_never_cut(qtbot, model):
+    table = shown(qtbot, model)
+    show_columns(table, model, [Column(title=title, values=[1], width=10) for title in ("Auftrag", "Messreihe")])
+    header = table.horizontalHeader()
+
+    def letters(at):
+        picture = header.grab().toImage()
+        left, width = header.sectionViewportPosition(at), header.sectionSize(at) - 1
+        ground = picture.pixel(left + 1, 2)
+        inside = range(left, left + width)
+        return sum(picture.pixel(x, y) != ground for x in inside for y in range(2, picture.height() - 3))
+
+    for at in range(2):
+        least = letters(at)
+        table.setColumnWidth(at, 200)
+        assert letters(at) == least
+
+
 def test_a_click_selects_one_whole_row(qtbot, model):
     table = shown(qtbot, model)
     click(qtbot, table, 0)
