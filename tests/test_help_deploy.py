@@ -100,7 +100,8 @@ def in_place(place, monkeypatch):
     monkeypatch.chdir(place)
     monkeypatch.setenv("AOTI_RUNTIME_CHECK_INPUTS", "1")
     threads = torch.get_num_threads()
-    yield
+    with torch.enable_grad():  # the page's code switches gradients off
+        yield
     torch.set_num_threads(threads)
 
 
