@@ -64,7 +64,7 @@ _ROWS = (
             help="Size of text and icons, in percent. Takes effect at the next start.", default=100, low=50,
             high=300),
     Setting(key="language", group="Look", label="Language",
-            help="Language of the window; most messages of the engine are English. Takes effect at the next start.",
+            help="Language of the window; most engine messages are English. Takes effect at the next start.",
             default="English",
             choices=("English", *sorted(pack.stem for pack in (resource_folder() / "languages").glob("*.json")))),
     Setting(key="interpreter", group="Engine", label="Python of the engine",
