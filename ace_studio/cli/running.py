@@ -16,7 +16,14 @@ from ace_studio.cli.follow import follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.input_words import rows_of
-from ace_studio.records.messages import FileInspected, FileReport, InspectRequest, JobFinished, ModelCaptured, RunRequest
+from ace_studio.records.messages import (
+    FileInspected,
+    FileReport,
+    InspectRequest,
+    JobFinished,
+    ModelCaptured,
+    RunRequest,
+)
 from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom

@@ -298,9 +298,7 @@ def test_weights_are_run_with_the_functions_of_the_file_that_makes_their_model(n
     weights.parent.mkdir()
     weights.write_text("")
     monkeypatch.chdir(tmp_path)
-    alone = FileReport(
-        path=str(weights), kind="state-dict", label="weights", sha256="ab", size_bytes=3, trust="data"
-    )
+    alone = FileReport(path=str(weights), kind="state-dict", label="weights", sha256="ab", size_bytes=3, trust="data")
     of_code = FakeExecutor.script[InspectRequest]
     FakeExecutor.script[InspectRequest] = [(FileInspected(report=alone),), of_code]
     assert run_command(["run", "weights/net.pth", "--entry", "net.py:make_net", "--out", str(tmp_path / "out")]) == 0
