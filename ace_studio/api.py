@@ -314,7 +314,11 @@ def _compiled(loaded: LoadedModel, recipe: Recipe, folder: Path, reporter: Repor
     outcome = pipeline.compress(
         loaded, captured, report, recipe=recipe, output=folder, reporter=reporter, score=ready.score
     )
-    result = pipeline.with_advice(pipeline.with_change_reports(outcome.result, prepared), recipe, captured.table)
+    phases = reporter.seconds_by_phase()
+    result = msgspec.structs.replace(
+        pipeline.with_change_reports(outcome.result, prepared), seconds=sum(phases.values()), phase_seconds=phases
+    )
+    result = pipeline.with_advice(result, recipe, captured.table)
     write_report(result, captured.table, folder)
     return CompileResult(result, folder, outcome.chosen)
 

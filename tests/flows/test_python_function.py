@@ -52,6 +52,14 @@ def test_the_result_is_a_drop_in_module_a_report_and_a_file(tmp_path):
     assert path.read_bytes() == (tmp_path / chosen.artifact).read_bytes()
 
 
+def test_the_report_says_how_long_it_took_and_in_which_phases():
+    report = ace_studio.compile(
+        make_net(), tracing_inputs=[points(2, 1)], default="fp32", rounds=1, profile=False, target="eager"
+    ).report
+    assert {"capture", "measure"} <= set(report.phase_seconds)
+    assert report.seconds == pytest.approx(sum(report.phase_seconds.values()))
+
+
 @pytest.mark.parametrize("target", ["onnxruntime", "eager"])
 def test_the_module_keeps_nothing_for_gradients_whatever_its_inputs_ask_for(target):
     result = ace_studio.compile(make_net(), tracing_inputs=[points(2, 1)], default="fp32", rounds=1, target=target)
