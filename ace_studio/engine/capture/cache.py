@@ -25,6 +25,7 @@ from torch.export import ExportedProgram
 
 from ace_studio.engine.capture.cache_key import cache_key, content_digest, file_digest, late_files, own_tensors
 from ace_studio.engine.capture.cache_store import CaptureStore
+from ace_studio.engine.capture.computed_weights import is_computed_weight
 from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.capture.model_warnings import DATA_WARNINGS, warn_about_results
 from ace_studio.engine.capture.output import captured_output
@@ -55,7 +56,9 @@ class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str]
     """`late_files`."""
     state: tuple[str, ...]
-    """Names of the program's parameters and buffers, all of them the live module's own."""
+    """Names of the program's parameters and buffers, all of them the live module's own but for `computed`."""
+    computed: tuple[str, ...] = ()
+    """Those of `state` that were computed from the module's, and are stored: other weights make the entry stale."""
     live_constants: tuple[str, ...]
     """Names of its constants that are buffers of the live module; the others are stored."""
     reading: str
@@ -122,6 +125,8 @@ class CaptureCache:
         module = self.loaded.module
         eager = EagerRun.of(module)
         is_same_content = entry.content == content_digest(module, self.examples)
+        if entry.computed and not is_same_content:
+            raise _StaleError
         to_prove = self.examples[:1] if is_same_content else self.examples
         expected = [run_example(eager, one, label=f"example {n}") for n, one in enumerate(to_prove, start=1)]
         inputs = compare_examples(module, self.examples, choices=self.recipe.inputs.dims)
@@ -171,10 +176,12 @@ class CaptureCache:
 
     def _parts_of(self, captured: CapturedModel, report: CaptureReport) -> dict[str, bytes] | None:
         program, module = captured.program, captured.module
-        if not set(program.state_dict) <= _live_names(program.state_dict, module):
+        computed = program.state_dict.keys() - _live_names(program.state_dict, module)
+        if not all(map(is_computed_weight, computed)):
             return None
         live = _live_names(program.constants, module)
         stored = {name: value for name, value in program.constants.items() if name not in live}
+        stored |= {name: program.state_dict[name] for name in computed}
         if not all(type(value) in (Tensor, nn.Parameter) for value in stored.values()):
             return None
         graph = program_to_json(program)
@@ -186,6 +193,7 @@ class CaptureCache:
             content=content_digest(module, self.examples),
             files=late_files(self.loaded),
             state=tuple(program.state_dict),
+            computed=tuple(computed),
             live_constants=tuple(name for name in program.constants if name in live),
             reading=reading_of(program),
             ranges=_ranges(program),
@@ -202,6 +210,7 @@ def _program_of(entry: CacheEntry, parts: Mapping[str, bytes], module: nn.Module
     own = own_tensors(module)
     device = next((tensor.device for tensor in (*own.values(), *tracing.tensors())), torch.device("cpu"))
     stored = {name: value.to(device) for name, value in safetensors.torch.load(parts["constants"]).items()}
+    own |= {name: nn.Parameter(stored.pop(name), requires_grad=False) for name in entry.computed}
     graph = parts["graph"]
     with captured_output():
         program = program_from_json(

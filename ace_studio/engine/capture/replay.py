@@ -21,6 +21,7 @@ from torch.export import ExportedProgram
 from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.capture.computed_weights import write_out_computed_weights
 from ace_studio.engine.capture.guards import holds
 from ace_studio.engine.examples.containers import map_opened
 from ace_studio.engine.flow import Example
@@ -72,10 +73,15 @@ def dynamic_shapes(module: nn.Module, example: Example, inputs: tuple[InputDims,
 def export_example(
     module: nn.Module, example: Example, inputs: tuple[InputDims, ...], *, strict: bool = False
 ) -> ExportedProgram:
-    """What torch.export makes of the module and the example, with the free dimensions of ``inputs``."""
+    """What torch.export makes of the module and the example, with the free dimensions of ``inputs``.
+
+    Weights that forward computes are written out.
+    """
     shapes = dynamic_shapes(module, example, inputs)
     with torch.no_grad():
-        return export_program(module, example.args, example.kwargs, dynamic_shapes=shapes, strict=strict)
+        program = export_program(module, example.args, example.kwargs, dynamic_shapes=shapes, strict=strict)
+    write_out_computed_weights(program)
+    return program
 
 
 def export_replay(

@@ -97,6 +97,24 @@ def test_the_program_found_again_computes_with_the_weights_of_the_live_module(fo
         assert not difference(module(examples[0][0]), captured.program.module()(examples[0][0]))
 
 
+class Halved(nn.Linear):
+    """Its weight is computed in forward."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x, self.weight * 0.5, self.bias)
+
+
+def test_computed_weights_are_stored_and_other_weights_make_them_stale(folder: Path) -> None:
+    examples = [(torch.rand(2, 3),), (torch.rand(4, 3),)]
+    module = Halved(3, 2).eval()
+    assert [capture(module, examples)[1].cached for _ in range(2)] == [False, True]
+    with torch.no_grad():
+        module.weight.mul_(1.0001)  # less than the tolerance of the comparison with eager
+    captured, report, _ = capture(module, examples)
+    assert not report.cached
+    assert torch.equal(captured.program.state_dict["weight_computed"], module.weight * 0.5)
+
+
 class Scaled(nn.Module):
     def __init__(self, scale: float = 2.0, hidden: int = 4) -> None:
         super().__init__()

@@ -301,6 +301,21 @@ def test_sizes_beyond_the_range_of_the_graph_are_refused_by_the_model_and_by_wha
             run(_columns(count))
 
 
+class ComputedWeight(nn.Linear):
+    """Its weight is computed in forward."""
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight * 0.25, self.bias)
+
+
+@pytest.mark.parametrize("precision", [Precision.INT8_STATIC, Precision.INT8_WEIGHT])
+@pytest.mark.parametrize("name", [name for name in ("onnxruntime", "openvino", "inductor") if name in AVAILABLE])
+def test_a_weight_that_forward_computes_is_quantized_as_one_that_is_stored(name, precision, tmp_path):
+    captured = captured_of(ComputedWeight(64, 64).eval(), torch.randn(2, 64), torch.randn(3, 64))
+    lowered = TARGETS[name].lower(make_job(captured, bound(name, captured, precision), tmp_path))
+    assert {one.op_id: str(one.actual) for one in lowered.read_back()} == {"linear": str(precision)}
+
+
 class Pooled(nn.Module):
     """Pools to sizes that not every size of the input is a multiple of."""
 
