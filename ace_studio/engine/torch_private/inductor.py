@@ -67,6 +67,23 @@ def _after_freezing_passes(change: Callable[[torch.fx.GraphModule], object]) -> 
         yield
 
 
+@contextmanager
+def _one_post_op_per_product() -> Iterator[None]:
+    """Let Inductor leave an addition behind a product that a ReLU was already fused into (torch 2.13).
+
+    Its pattern for 8-bit linear layers with an addition matches them too, and its handler then only asserts.
+    """
+    entry: Any = importlib.import_module("torch._inductor.pattern_matcher").GraphPatternEntry
+    fuse = entry.apply
+
+    def apply(self: Any, match: Any, *arguments: Any) -> None:
+        if match.kwargs.get("postop_name", "none") == "none":
+            fuse(self, match, *arguments)
+
+    with replaced_attribute(entry, "apply", apply):
+        yield
+
+
 def _compile_frozen(
     graph_module: torch.fx.GraphModule, before_folding: Callable[[torch.fx.GraphModule], object]
 ) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
@@ -154,7 +171,7 @@ def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -
     compiling: Any = importlib.import_module("torch._inductor.compile_fx")
     table = with_free_pools(compiling.select_decomp_table())
     with (
-        config.patch(settings), _after_freezing_passes(before_folding),
+        config.patch(settings), _after_freezing_passes(before_folding), _one_post_op_per_product(),
         replaced_attribute(compiling, "select_decomp_table", lambda: table),
     ):  # fmt: skip
         yield seen

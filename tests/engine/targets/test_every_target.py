@@ -301,6 +301,26 @@ def test_sizes_beyond_the_range_of_the_graph_are_refused_by_the_model_and_by_wha
             run(_columns(count))
 
 
+class AddedActivation(nn.Module):
+    """Adds what a ReLU gives to what the layer before it read."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        x = self.first(x).relu()
+        return x + self.second(x).relu()
+
+
+@pytest.mark.parametrize("name", [name for name in ("onnxruntime", "openvino", "inductor") if name in AVAILABLE])
+def test_an_activation_that_is_added_to_its_layers_input_is_built_at_int8(name, tmp_path):
+    captured = captured_of(AddedActivation().eval(), torch.randn(2, 32), torch.randn(3, 32))
+    lowered = TARGETS[name].lower(make_job(captured, bound(name, captured, Precision.INT8_STATIC), tmp_path))
+    x = torch.randn(3, 32)
+    assert sqnr_db([captured.module(x)], [lowered(x)]) > MIN_SQNR_DB[Precision.INT8_STATIC]
+
+
 class ComputedWeight(nn.Linear):
     """Its weight is computed in forward."""
 
