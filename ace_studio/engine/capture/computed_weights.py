@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
 from ace_studio.engine.ops.roles import op_role
-from ace_studio.engine.torch_private.operators import is_operator, is_random, writes_in_place
+from ace_studio.engine.torch_private.operators import gives_view, is_operator, is_random, writes_in_place
 
 _SUFFIX = "_computed"
 _Group = dict[fx.Node, None]
@@ -123,7 +123,7 @@ def _is_worthwhile(group: _Group, results: Mapping[fx.Node, fx.Node], stored: Co
     readers = [(user, result) for result in results for user in result.users if user not in group]
     if not any(_reads_as_weight(user, result) for user, result in readers):
         return False
-    computes = not all(_is_view(node) for node in group if node not in stored)
+    computes = any(is_operator(node.target) and not gives_view(node.target) for node in group if node not in stored)
     if not computes or not all(user.op == "call_function" for user, _ in readers):
         return False
     freed = sum(_bytes(node) for node in group if node in stored and not node.users.keys() - group.keys())
@@ -133,11 +133,6 @@ def _is_worthwhile(group: _Group, results: Mapping[fx.Node, fx.Node], stored: Co
 def _reads_as_weight(user: fx.Node, node: fx.Node) -> bool:
     role = op_role(str(user.target))
     return role is not None and len(user.args) > role.weight and user.args[role.weight] is node
-
-
-def _is_view(node: fx.Node) -> bool:
-    returns = getattr(getattr(node.target, "_schema", None), "returns", ())
-    return node.target is operator.getitem or any(one.alias_info is not None for one in returns)
 
 
 def _bytes(node: fx.Node) -> float:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
@@ -20,9 +19,10 @@ from ace_studio.engine.examples.containers import register_containers
 from ace_studio.engine.flow import DataSources, Example, GivenModel, LoadedModel
 from ace_studio.engine.flow.module_state import state_put_back
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.casts import HALF_DTYPES
 from ace_studio.records.errors import message_of
 
-_HALVES = frozenset({torch.float16, torch.bfloat16})
+_HALVES = frozenset(HALF_DTYPES.values())
 
 
 def at_fp32(

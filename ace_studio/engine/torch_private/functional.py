@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from ace_studio.engine.torch_private.operators import writes_in_place
+from ace_studio.engine.torch_private.operators import gives_view, writes_in_place
 from ace_studio.records.ops import operator_name
 
 _NAME = "ace_name"
@@ -86,8 +86,7 @@ def _gives_alias(node: fx.Node, owners: Mapping[fx.Node, fx.Node]) -> bool:
     """Whether a call gives memory of its first argument: also an item of a list of views, but not one of new values."""
     if node.target is operator.getitem:
         return node.args[0] in owners
-    returns = getattr(getattr(node.target, "_schema", None), "returns", ())
-    return any(one.alias_info is not None for one in returns)
+    return gives_view(node.target)
 
 
 def _restore_batch_norms(graph_module: fx.GraphModule) -> None:

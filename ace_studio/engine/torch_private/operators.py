@@ -30,6 +30,11 @@ def writes_in_place(target: object) -> bool:
     return isinstance(target, OpOverload) and target._schema.is_mutable
 
 
+def gives_view(target: object) -> bool:
+    """Whether the operator may give memory of one of its arguments, such as ``t`` or ``reshape``."""
+    return isinstance(target, OpOverload) and any(one.alias_info is not None for one in target._schema.returns)
+
+
 def is_pointwise(target: object) -> bool:
     """Whether torch says that the operator works element by element."""
     return isinstance(target, OpOverload) and torch.Tag.pointwise in target.tags
