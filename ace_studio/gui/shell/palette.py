@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QFrame, QListWidget, QListWidgetItem, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QListWidget, QListWidgetItem, QWidget
+from shiboken6 import isValid
 
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import CLOSE, GAP
@@ -27,6 +28,7 @@ class CommandPalette(QFrame):
         self.setProperty("role", "palette")
         self.setProperty("help", "keyboard")
         self._commands = commands
+        self._had_focus: QWidget | None = None
         self.field = text_field(tr("Command"), tr("What do you want to do?"))
         self.field.setClearButtonEnabled(True)
         self.list = QListWidget()
@@ -46,7 +48,8 @@ class CommandPalette(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
 
     def open(self) -> None:
-        """Show the palette and take the focus."""
+        """Show the palette and take the focus, until it closes."""
+        self._had_focus = QApplication.focusWidget()
         self.show()
         self.raise_()
         self.field.setFocus(Qt.FocusReason.PopupFocusReason)
@@ -78,8 +81,14 @@ class CommandPalette(QFrame):
         if item is not None and item.flags():
             _, action, why = self._commands[item.data(Qt.ItemDataRole.UserRole)]
             if not why:
-                self.close()
+                self._leave()
                 action.trigger()
+
+    def _leave(self) -> None:
+        """Close, and give the keyboard back to where it was: commands act on what has it."""
+        if self._had_focus is not None and isValid(self._had_focus):
+            self._had_focus.setFocus(Qt.FocusReason.PopupFocusReason)
+        self.close()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802 - Qt's name
         """Arrow keys walk the list while the field has the keyboard; Esc, or a click elsewhere, ends it."""
@@ -89,7 +98,7 @@ class CommandPalette(QFrame):
             # The override comes before the window's own Esc, which would cancel the job.
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
-                self.close()
+                self._leave()
             return True
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _MOVES:
             step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -_SHOWN}.get(Qt.Key(event.key()), _SHOWN)

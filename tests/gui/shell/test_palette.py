@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import Qt
 
+from ace_studio.gui.graph_view.search_bar import SearchBar
 from ace_studio.gui.shell.actions import ACTIONS
 from ace_studio.gui.shell.palette import CommandPalette, match_rank
 
@@ -59,3 +61,16 @@ def test_words_rank_before_letters_spread_over_them():
     assert match_rank("run", "Engine: Run") < match_rank("run", "Engine: prune")
     assert match_rank("run", "Engine: prune") < match_rank("run", "Restart under")
     assert match_rank("xyz", "Run") is None
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Escape, Qt.Key.Key_Return])
+def test_the_keyboard_returns_to_where_it_was_when_the_palette_closes(desk, key):
+    desk.traced()
+    field = desk.window.findChild(SearchBar).field
+    field.setFocus()
+    desk.do("palette")
+    palette = desk.window.findChild(CommandPalette)
+    desk.bot.keyClicks(palette.field, "theme light")
+    desk.bot.keyClick(palette.field, key)
+    desk.settle()
+    assert field.hasFocus()
