@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from ace_studio.engine.load.onnx.model import TENSOR_TYPES, OnnxModule
+from ace_studio.engine.ops.onnx_order import values_read
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.tensors import bytes_per_element
 
@@ -73,7 +74,7 @@ def onnx_table(module: OnnxModule, tensors: Sequence[Tensor]) -> GraphTable:
     for node, op_id in zip(model.graph.node, node_ids(model), strict=True):
         if node.op_type == "Constant":
             continue
-        reads = list(dict.fromkeys(_reads(node)))
+        reads = list(dict.fromkeys(values_read(node)))
         first = node.output[0] if node.output else ""
         row = _row(op_id, OpKind.OP, operator(node), _module_path(node), named.get(first), sized.get(first))
         row["flops"] = _flops(node, sized)
@@ -189,16 +190,6 @@ def _attributes(node: Any) -> Iterator[str]:
         if one.type not in (one.TENSOR, one.GRAPH, one.TENSORS, one.GRAPHS):
             value = helper.get_attribute_value(one)
             yield f"{one.name} = {value.decode(errors='replace') if isinstance(value, bytes) else value}"
-
-
-def _reads(node: Any) -> Iterator[str]:
-    """Values that a node reads, and outer values that the graphs inside of it read."""
-    yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-            inside = {value.name for value in (*graph.input, *graph.initializer)}
-            inside |= {name for inner in graph.node for name in inner.output}
-            yield from (name for inner in graph.node for name in _reads(inner) if name not in inside)
 
 
 def _flops(node: Any, values: Mapping[str, _Value]) -> int:

@@ -20,6 +20,7 @@ from ace_studio.engine.load.onnx.header import read_facts
 from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of, specs_of
 from ace_studio.engine.load.refused import refused_file
 from ace_studio.engine.load.sniff import bad_file
+from ace_studio.engine.ops.onnx_order import sort_nodes
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import StoredTensor
 from ace_studio.records.tensors import ValueSource
@@ -152,7 +153,7 @@ def describe_onnx(path: Path) -> Description:
 
 
 def read_model(path: Path) -> Any:
-    """Read the ``ModelProto`` with its weights. Raises: AceError(NOT_INSTALLED or BAD_FILE)."""
+    """Read the ``ModelProto`` with its weights, and its nodes in order. Raises: AceError(NOT_INSTALLED or BAD_FILE)."""
     missing = [package for package in ("onnx", "onnxruntime") if importlib.util.find_spec(package) is None]
     if missing:
         raise AceError.of(
@@ -162,7 +163,9 @@ def read_model(path: Path) -> Any:
             remedy=_install_line(),
             where=str(path),
         )
-    return _parse(path, with_weights=True)
+    model = _parse(path, with_weights=True)
+    sort_nodes(model.graph)
+    return model
 
 
 def _parse(path: Path, *, with_weights: bool) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ace_studio.engine.ops.onnx_order import sort_nodes
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx import static
@@ -70,6 +71,7 @@ def quantize_program(
         notes = {**chosen.notes, **notes}
         if chosen.nodes:
             model = quantize_static(model, chosen, shared_scale=weights_of_one_scale(program, job, chosen))
+    sort_nodes(model.graph)
     if job.plan.precisions - {Precision.FP32} and _node_types(model) == _node_types(program.model):
         raise AceError.of(
             ErrorCode.UNSUPPORTED,

@@ -11,7 +11,6 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-import networkx
 import numpy as np
 
 from ace_studio.engine.targets.onnx.products import drop_unused_constants
@@ -43,19 +42,7 @@ def signed_model(model: Any) -> Any:
     changed.graph.ClearField("node")
     changed.graph.node.extend(kept)
     _store(changed, made)
-    _sort(changed)
     return changed
-
-
-def _sort(model: Any) -> None:
-    """Put every node behind those that it reads; the quantizer appends its own at the end."""
-    nodes = [copy.deepcopy(node) for node in model.graph.node]
-    makers = {value: index for index, node in enumerate(nodes) for value in node.output}
-    graph = networkx.DiGraph()
-    graph.add_nodes_from(range(len(nodes)))
-    graph.add_edges_from((makers[v], index) for index, node in enumerate(nodes) for v in node.input if v in makers)
-    model.graph.ClearField("node")
-    model.graph.node.extend(nodes[index] for index in networkx.lexicographical_topological_sort(graph))
 
 
 def _constants_of(model: Any) -> dict[str, np.ndarray[Any, Any]]:

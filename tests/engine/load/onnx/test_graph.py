@@ -68,3 +68,20 @@ def test_nodes_without_a_name_and_constants_are_no_trouble(tmp_path):
     assert list(table.op) == ["input", "onnx.Mul", "onnx.Mul", "output"]
     assert table.weight_bytes[1] == 4
     assert len(set(node_ids(loaded.module.model))) == 3
+
+
+def test_a_file_whose_nodes_stand_in_any_order_has_all_of_its_edges(tmp_path):
+    """ONNX Runtime's quantizer appends its nodes at the end of the file."""
+    write_classifier(tmp_path / "c.onnx")
+    model = onnx.load(tmp_path / "c.onnx")
+    nodes = [*model.graph.node][::-1]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    onnx.save(model, tmp_path / "turned.onnx")
+
+    plain, turned = (
+        onnx_table(load(tmp_path, name).module, [torch.zeros(2, 3, 8, 8)]) for name in ("c.onnx", "turned.onnx")
+    )
+
+    assert turned.op == plain.op
+    assert len(turned.edge_source) == len(plain.edge_source)

@@ -59,6 +59,10 @@ def test_a_float_op_reads_what_a_float_op_made_and_not_what_a_pair_leaves_of_it(
     assert makers[half.input[0]] == "Tanh"
     assert makers[product.input[0]] == "DequantizeLinear"
     assert sqnr_db(captured.example.call(captured.module), captured.example.call(lowered)) > 40.0
+    made = {value.name for value in (*model.graph.input, *model.graph.initializer)}
+    for node in model.graph.node:
+        assert made.issuperset(node.input), "the format wants every node behind those that it reads"
+        made.update(node.output)
 
 
 @pytest.mark.parametrize("batches", [(2, 2), (1, 3)])

@@ -1,4 +1,4 @@
-"""The ONNX model for TensorRT has signed grids around 0, float biases and its nodes in order."""
+"""The ONNX model for TensorRT has signed grids around 0 and float biases."""
 
 from __future__ import annotations
 
@@ -48,12 +48,6 @@ def test_a_stored_bias_becomes_a_float_constant():
     changed = signed_model(model_of([bias, helper.make_node("Add", ["x", "bias"], ["y"], name="add")], constants))
     assert [node.op_type for node in changed.graph.node] == ["Add"]
     assert constants_of(changed)["bias"].tolist() == [1.0, -0.5]
-
-
-def test_nodes_are_put_behind_those_that_they_read():
-    nodes = [helper.make_node("Relu", ["r"], ["y"], name="last"), *pair("x", "r")]
-    changed = signed_model(model_of(nodes, GRID))
-    assert [node.name for node in changed.graph.node] == ["x_quantize", "x_dequantize", "last"]
 
 
 def test_a_grid_that_is_computed_is_refused():
