@@ -1,7 +1,5 @@
 """The first word of the command line: a file opens the window, anything else is a command."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio import __main__ as start

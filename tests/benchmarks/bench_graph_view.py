@@ -7,8 +7,6 @@ Limits are those of the feature table: first picture of 10,000 ops < 1 s and of 
 < 100 ms, a frame while panning < 16 ms at 10,000 ops and < 33 ms at 50,000.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 

@@ -1,7 +1,5 @@
 """The run of all benchmarks goes on after one that fails, says what is missing, and keeps what it did not run."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

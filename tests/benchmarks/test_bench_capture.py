@@ -1,7 +1,5 @@
 """The benchmark of capture keeps working, and its claims can fail."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """The benchmark of goals compares what fresh processes timed, and its verdict can fail."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

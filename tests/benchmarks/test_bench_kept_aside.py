@@ -1,7 +1,5 @@
 """The comparison on models kept aside names the rows that are lost, and why."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The rules by which two layouts are compared."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The comparison with peers times what was left on disk, and its verdict can fail."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The recipes of the benchmark of whole jobs are sound, and its figures are lost as its docstring says."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.recipes.file import parse_recipe

@@ -1,7 +1,5 @@
 """``advise``: cards are listed, and one becomes a new run."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``completion`` prints a script that works in a real shell."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

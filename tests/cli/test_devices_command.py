@@ -1,7 +1,5 @@
 """``devices`` and ``measure``."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``engine``: packs are installed, listed and removed on the command line, and ``doctor`` names them."""
 
-from __future__ import annotations
-
 import json
 import sys
 

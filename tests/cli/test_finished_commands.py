@@ -1,7 +1,5 @@
 """``compare`` and ``export``: figures of two runs beside each other, and artifacts copied out of a run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

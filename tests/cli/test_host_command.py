@@ -1,7 +1,5 @@
 """``engine host`` on the command line."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """``history`` and ``trust``: past runs are tagged, and trust is withdrawn."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

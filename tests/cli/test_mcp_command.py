@@ -1,7 +1,5 @@
 """``ace-studio mcp``: it is told when the SDK is missing."""
 
-from __future__ import annotations
-
 import importlib.util
 
 from ace_studio.cli import run_command

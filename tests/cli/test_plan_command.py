@@ -1,7 +1,5 @@
 """``plan``: the precision of every op, and changed values that are saved if asked for."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``prune --preview``: what is asked of the engine and what is shown."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``recipes``: the list, one of them for a model, and real runs of all."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

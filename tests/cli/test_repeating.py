@@ -1,7 +1,5 @@
 """A run that is repeated: its recipe again, and both beside each other."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

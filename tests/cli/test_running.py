@@ -1,7 +1,5 @@
 """A run from the command line: its request, its exit code, its place in the history and its result."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``sensitivity``: the most sensitive ops first."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

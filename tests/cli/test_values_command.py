@@ -1,7 +1,5 @@
 """``values``: what an op gives, in float and under the plan."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every model that misbehaves ends as the manifest says: in words about what its code did, where, and what to do."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.jobs.executors import WorkerExecutor

@@ -1,7 +1,5 @@
 """What disturbs a measurement is found, waited for, and told. Nothing here sleeps."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine import disturbance, measure

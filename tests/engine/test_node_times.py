@@ -1,7 +1,5 @@
 """Timing a graph node by node."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """What libraries print is collected, and their warnings and log lines do not reach the user."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """A whole journey over the MCP server: the SDK's own client, a real engine, from an untrusted file to an artifact."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

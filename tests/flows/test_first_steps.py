@@ -3,8 +3,6 @@
 ``ACE_RENEW_SCREENS=1 python -m pytest tests/flows/test_first_steps.py -k ten_minutes`` stores the pictures anew.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Jobs that never end or take all memory, on the command line with a real engine."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

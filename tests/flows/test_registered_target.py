@@ -1,7 +1,5 @@
 """A target that one call registers goes through a whole job and the window, in both processes."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A window that ends during a run, in whatever way, leaves no process behind."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The window with a real engine process: open, trust, trace, run, select, undo, save; and what happens when it dies."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

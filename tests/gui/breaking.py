@@ -1,7 +1,5 @@
 """A capture in subgraphs with breaks, and clicks in the panel of breaks."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton
 

@@ -1,7 +1,5 @@
 """Outcomes of capture methods."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.panels.capture.method_list import NAME

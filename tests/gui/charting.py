@@ -1,7 +1,5 @@
 """Opening a chart of the charts panel."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPointF
 
 

@@ -1,7 +1,5 @@
 """A and B for the tests of panels: two runs of the example, or of the history, and their difference shown."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from PySide6.QtCore import Qt

@@ -1,7 +1,5 @@
 """Opening and typing into the forms of the plan."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox
 

@@ -1,7 +1,5 @@
 """Gestures that several tests make."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 LEFT = Qt.MouseButton.LeftButton

@@ -1,7 +1,5 @@
 """Graph tables for the tests of the graph view, made by hand or drawn by hypothesis."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import strategies as st

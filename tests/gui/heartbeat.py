@@ -1,7 +1,5 @@
 """How long the event loop of a window works at a stretch."""
 
-from __future__ import annotations
-
 import time
 
 from PySide6.QtCore import QTimer

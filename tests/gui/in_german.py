@@ -3,8 +3,6 @@
 Tables of texts are translated when their modules are imported, and this is imported before those.
 """
 
-from __future__ import annotations
-
 from PySide6.QtCore import QLocale
 from PySide6.QtWidgets import QApplication
 

@@ -1,7 +1,5 @@
 """Graphs to lay out, and checks of layouts."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A graph view, and clicks and keys in it."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage

@@ -1,7 +1,5 @@
 """Clicks in the tree of modules and the rules of the plan."""
 
-from __future__ import annotations
-
 from ace_studio.records.recipes.plan import Precision
 
 INT8 = Precision.INT8_STATIC

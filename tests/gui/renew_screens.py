@@ -1,7 +1,5 @@
 """Store the pictures of the window anew: ``python -m tests.gui.renew_screens``. Needs no display and no engine."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

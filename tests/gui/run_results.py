@@ -1,7 +1,5 @@
 """Runs made by hand for the tests of charts, colours and comparisons: numbers that a person can check."""
 
-from __future__ import annotations
-
 import msgspec
 from msgspec.structs import replace
 

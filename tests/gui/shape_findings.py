@@ -1,7 +1,5 @@
 """Findings on dimensions."""
 
-from __future__ import annotations
-
 from ace_studio.gui.panels.shapes.rows import (
     ColumnKind,
     ShapeColumn,

@@ -1,7 +1,5 @@
 """A and B in a new window on the files of an ended one: the pins are there, and every panel shows what differs."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.gui.comparing import press, two_plans

@@ -1,7 +1,5 @@
 """The window looks as in the stored pictures: nothing is empty, cut off, or of another colour."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

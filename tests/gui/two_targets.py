@@ -1,7 +1,5 @@
 """A plan for two targets that refuse different precisions."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.messages import TargetRefusals

@@ -1,7 +1,5 @@
 """What a job may use: memory of all its processes, and time without a sign of life."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

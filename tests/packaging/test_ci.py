@@ -1,7 +1,5 @@
 """What the build machine's script asks of the tests: slow ones come last, and none starts after its time."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The check on a GPU: which jobs it runs, what it reports, and that it says so where there is no GPU."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A card made into a recipe, and its estimate against what came out."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records import bundle as bundle_module

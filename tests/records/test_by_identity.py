@@ -1,7 +1,5 @@
 """Results are kept for the very same arguments only."""
 
-from __future__ import annotations
-
 from ace_studio.records.by_identity import kept_by_identity
 
 

@@ -1,7 +1,5 @@
 """The three words of a device."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.devices import DeviceKind, make_device

@@ -1,7 +1,5 @@
 """Which callable makes the model where nobody has said so."""
 
-from __future__ import annotations
-
 from ace_studio.records.entry_choice import likely_entries
 from ace_studio.records.messages import EntryPoint, EntryRole
 

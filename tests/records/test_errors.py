@@ -1,7 +1,5 @@
 """Problems and the exit codes that scripts rely on."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.errors import DETAILS_LIMIT, TEXT_LIMIT, AceError, ErrorCode, ExitCode, Problem, message_of

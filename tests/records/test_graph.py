@@ -1,7 +1,5 @@
 """The table of a captured graph."""
 
-from __future__ import annotations
-
 from tests.gui.graph_tables import table_of
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ace_studio.records.input_words import rows_of
 
 

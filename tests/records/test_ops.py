@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.ops import WEIGHTED, OpFamily, family_of, is_weighted, operator_name

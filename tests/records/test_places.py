@@ -1,7 +1,5 @@
 """Files that ship with the program."""
 
-from __future__ import annotations
-
 from ace_studio.records import places
 from ace_studio.records.places import example_recipe, resource_folder
 

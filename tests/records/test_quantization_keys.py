@@ -1,7 +1,5 @@
 """Grids, calibration data and improvements in a recipe: read, written back, and refused with the line."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.errors import AceError

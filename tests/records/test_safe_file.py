@@ -1,7 +1,5 @@
 """A save that fails anywhere leaves what was there."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The rows of the targets, and how one more is added from outside."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Element types and the rows of the shape table."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.tensors import ValueSource, bytes_per_element, read_values

@@ -1,7 +1,5 @@
 """What a run took, in words."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.results import Result, ResultStatus

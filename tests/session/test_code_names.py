@@ -1,7 +1,5 @@
 """Names of the user's code, read from the syntax tree."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.session.code_names import forward_inputs, name_at, names_in

@@ -1,7 +1,5 @@
 """Figures of devices reach the run's folder, its report and the history, and no other run's."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Events of the engine become findings in the document."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Rules are moved and replaced, and ticks take as few rules as they can."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision

@@ -1,7 +1,5 @@
 """What a run will do and cost, before it starts."""
 
-from __future__ import annotations
-
 from ace_studio.records.messages import EnvironmentReport, Phase, TargetReport
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, Recipe, TargetsChoice

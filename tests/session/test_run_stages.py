@@ -1,7 +1,5 @@
 """What is being done with each run while a job goes on."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.messages import Phase

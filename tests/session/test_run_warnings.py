@@ -1,7 +1,5 @@
 """The warnings of a job: those of all its runs, and those of each."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.results import CaptureReport, Warning

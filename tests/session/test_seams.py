@@ -1,7 +1,5 @@
 """Rows of graph breaks and the entries of the list of breaks."""
 
-from __future__ import annotations
-
 from ace_studio.session.seams import break_rows, rows_of_seam, seam_numbers, seam_of_ops
 from tests.gui.graph_tables import layered_table, partial_capture
 

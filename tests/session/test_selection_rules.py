@@ -1,7 +1,5 @@
 """Rules for a selection: they select exactly these ops, and are few."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What is known about the sensitivity of ops."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.messages import SensitivityFound

@@ -1,7 +1,5 @@
 """A Dask scheduler and its workers, each in a process of its own."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

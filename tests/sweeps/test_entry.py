@@ -1,7 +1,5 @@
 """A sweep with the real engine, from Python."""
 
-from __future__ import annotations
-
 import json
 import sys
 

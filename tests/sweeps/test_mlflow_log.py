@@ -1,7 +1,5 @@
 """With a stand-in for MLflow, which the tests do not install."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections import namedtuple

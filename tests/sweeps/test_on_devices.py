@@ -1,7 +1,5 @@
 """The axis ``device`` with names of the user's list: one run, a figure of each device, and no clocks mixed."""
 
-from __future__ import annotations
-
 import json
 import threading
 from types import SimpleNamespace

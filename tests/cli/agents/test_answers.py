@@ -1,7 +1,5 @@
 """The answer of a tool: the command's JSON, its files, and whether it failed."""
 
-from __future__ import annotations
-
 import json
 
 from ace_studio.cli.agents.answers import EXIT_CODE_KEY, MOST_ENTRIES, linked_files, tool_answer

@@ -1,7 +1,5 @@
 """The server, driven by the client of the SDK in the same process, with a fake engine."""
 
-from __future__ import annotations
-
 import anyio
 import pytest
 from mcp import Client, MCPError

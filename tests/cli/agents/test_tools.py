@@ -1,7 +1,5 @@
 """Tools and their arguments come from the command line, without what is the user's."""
 
-from __future__ import annotations
-
 import pytest
 import typer.main
 

@@ -1,7 +1,5 @@
 """A finished run as the rules of advice see it."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.engine.advice import Facts

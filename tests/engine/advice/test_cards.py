@@ -1,7 +1,5 @@
 """The order of cards, and how many there are."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

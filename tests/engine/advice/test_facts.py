@@ -1,7 +1,5 @@
 """What the rules read of a finished run: what it misses, what was tried, what kind of model it is."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.engine.advice.accuracy_rules import (

@@ -1,7 +1,5 @@
 """Rules about speed and size: when each gives a card, what it estimates, and that its change fits the recipe."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Weights that forward computes from stored tensors alone are written out; all others stay computed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Examples from files of arrays: by name, as lists, as samples; and what is said of data that do not fit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

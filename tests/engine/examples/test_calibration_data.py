@@ -1,7 +1,5 @@
 """Calibration data that a recipe names as a file: found, read once an example fits, and given like a function's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

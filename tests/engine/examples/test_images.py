@@ -1,7 +1,5 @@
 """Examples from a folder of images."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

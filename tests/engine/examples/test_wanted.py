@@ -1,7 +1,5 @@
 """The inputs that data files must give, and which samples are used."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """Jobs of fine-tuning and their data."""
 
-from __future__ import annotations
-
 import copy
 
 import torch

@@ -1,7 +1,5 @@
 """Modules made by the tests of this folder are forgotten."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

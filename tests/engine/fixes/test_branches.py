@@ -1,7 +1,5 @@
 """A branch is found and analysed before it is rewritten."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

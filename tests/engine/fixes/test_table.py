@@ -1,7 +1,5 @@
 """The kinds of fixes that are proposed for a place."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from ace_studio.engine.fixes import (

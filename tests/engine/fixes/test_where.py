@@ -1,7 +1,5 @@
 """A branch rewritten with torch.where computes what it computed."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.fixes import FixKind

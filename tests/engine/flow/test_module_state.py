@@ -1,7 +1,5 @@
 """What calls change in a module is put back, also when the block raises."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

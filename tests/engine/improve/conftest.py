@@ -1,7 +1,5 @@
 """Captured models for the tests of this folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engine.improve.models import Block, Convs, captured_of

@@ -1,7 +1,5 @@
 """Small captured models and what improving them gives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

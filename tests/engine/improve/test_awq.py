@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from tests.engine.improve.models import examples_of, improved_by

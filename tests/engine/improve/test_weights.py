@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import torch
 
 from ace_studio.engine.improve import with_changed_weights

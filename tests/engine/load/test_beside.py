@@ -1,7 +1,5 @@
 """Weights and code that lie beside each other find each other by the names of the tensors."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

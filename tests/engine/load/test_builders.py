@@ -1,7 +1,5 @@
 """A live module is made from every kind of file, or the reason is given."""
 
-from __future__ import annotations
-
 import sys
 import zipfile
 

@@ -1,7 +1,5 @@
 """Callables that a recipe names are found, checked and called."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

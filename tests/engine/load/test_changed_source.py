@@ -1,7 +1,5 @@
 """A model is loaded from a changed copy, and nothing that was loaded stays changed."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The callables of a file come from its syntax tree."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.load.entries import list_entries, parse_source

@@ -1,7 +1,5 @@
 """A module that came without examples gets inputs that its first layer takes, if one of them runs."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

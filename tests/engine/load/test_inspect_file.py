@@ -1,7 +1,5 @@
 """What a file is, found without running it; what it really is, when it is not what it is called."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

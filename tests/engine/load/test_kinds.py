@@ -1,7 +1,5 @@
 """The registry of loaders is complete."""
 
-from __future__ import annotations
-
 import zipfile
 
 import torch

@@ -1,7 +1,5 @@
 """Proposed inputs become cells of the shape table and calls of the module."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

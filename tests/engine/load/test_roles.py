@@ -1,7 +1,5 @@
 """What a callable is for follows from its name in any spelling, its signature and what it gives."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.load.entries import list_entries, parse_source

@@ -1,7 +1,5 @@
 """Tensors in a torch file are listed without reading them."""
 
-from __future__ import annotations
-
 import zipfile
 from collections import OrderedDict
 

@@ -1,7 +1,5 @@
 """Tensors come out of files as they went in, and files that lie are refused before anything is allocated."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

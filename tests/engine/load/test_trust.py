@@ -1,7 +1,5 @@
 """No code runs before its file is trusted."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

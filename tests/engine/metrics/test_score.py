@@ -1,7 +1,5 @@
 """What an evaluation may return, as a score."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Sizes of calibration and evaluation that the examples do not cover stop a run, or are taken."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Models with 16-bit weights: a copy at fp32 and its data."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Made-up numbers are told wherever a result is told: in its JSON, in the report, on the command line."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.cli.console import Console

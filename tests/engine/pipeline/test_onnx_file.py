@@ -1,7 +1,5 @@
 """An ONNX file from the request to the verified artifact: shown, measured and compressed without a capture."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import msgspec

@@ -1,7 +1,5 @@
 """Pruning and fine-tuning between loading and capturing, and the request that only previews."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 

@@ -1,7 +1,5 @@
 """What one op gives for one example, in float and under the plan, asked of a model in a file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

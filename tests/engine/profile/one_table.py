@@ -1,7 +1,5 @@
 """A small graph as a table."""
 
-from __future__ import annotations
-
 from ace_studio.records.graph import GraphTable, OpKind
 
 TABLE = GraphTable(

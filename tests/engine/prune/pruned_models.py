@@ -1,7 +1,5 @@
 """One pruning of a tiny model."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 

@@ -1,7 +1,5 @@
 """Running a rewritten graph, and what its nodes are."""
 
-from __future__ import annotations
-
 import torch
 
 from ace_studio.engine.quantize.flat_graph import OP_ID

@@ -1,7 +1,5 @@
 """Grids: what they cover, that zero is on them, and how far off they may be."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

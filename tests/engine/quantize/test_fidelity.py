@@ -1,7 +1,5 @@
 """The signal-to-noise ratio: known values, and the cases where there is no ratio."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

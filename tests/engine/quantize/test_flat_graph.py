@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import torch
 
 from ace_studio.engine.quantize.flat_graph import flat_graph

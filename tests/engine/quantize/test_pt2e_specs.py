@@ -1,7 +1,5 @@
 """The grids that torchao's flow gets are those of the simulation, signed or not."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

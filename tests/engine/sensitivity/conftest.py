@@ -1,7 +1,5 @@
 """Captured models for the tests of this folder."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Captured models and their scans."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
 from torch import nn

@@ -1,7 +1,5 @@
 """What every target does before it builds: it refuses what is not installed and what it cannot do."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The targets of a process: made from their rows when they are asked for, and selected by the names of a recipe."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.targets import TARGETS, select_targets

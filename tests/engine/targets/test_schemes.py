@@ -1,7 +1,5 @@
 """Grids that a plan asks for: every target gives them, or says why not and what it does instead."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

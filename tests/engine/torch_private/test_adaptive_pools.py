@@ -1,7 +1,5 @@
 """Adaptive pools written as ops that are right at every size."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

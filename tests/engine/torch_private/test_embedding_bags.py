@@ -1,7 +1,5 @@
 """Bags of equal length are traced as a lookup and a reduction; the others stay bags."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

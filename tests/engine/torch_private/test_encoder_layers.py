@@ -1,7 +1,5 @@
 """torch's own transformer layers are captured whole, as ops that every runtime has, and give what eager gives."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Evenly spaced numbers of a dynamic count keep that size free."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

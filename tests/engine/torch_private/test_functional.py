@@ -1,7 +1,5 @@
 """Writes that other values see become functional ops with their captured ids; other graphs stay as they are."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

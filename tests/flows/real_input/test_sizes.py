@@ -1,7 +1,5 @@
 """Every journey again at 200 % and in a small window. On request: pytest -m benchmark."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """The axes of the trade-off."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """B over A: the ratio of every figure with its interval; what is within the noise is grey and says so."""
 
-from __future__ import annotations
-
 import pyqtgraph as pg
 
 from ace_studio.gui.charts.points import points_of, run_names

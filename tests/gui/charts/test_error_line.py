@@ -1,7 +1,5 @@
 """The error along the graph: the fidelity of every op's value, in order of execution."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

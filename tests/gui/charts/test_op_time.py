@@ -1,7 +1,5 @@
 """Where the time goes."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

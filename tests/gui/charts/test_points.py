@@ -1,7 +1,5 @@
 """Runs as points of the charts."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The roofline."""
 
-from __future__ import annotations
-
 import pyqtgraph as pg
 import pytest
 

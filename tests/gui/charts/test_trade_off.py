@@ -1,7 +1,5 @@
 """Every run as a point of cost and loss."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt

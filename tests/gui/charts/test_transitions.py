@@ -1,7 +1,5 @@
 """Which precision feeds which."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 from tests.gui.charting import open_chart

@@ -1,7 +1,5 @@
 """The values of an op: asked for in Details, drawn by a chart, read by the mouse, saved as a file."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt

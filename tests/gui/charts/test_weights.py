@@ -1,7 +1,5 @@
 """What pruning, improved rounding and fine-tuning changed in the weights, as tables."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 from ace_studio.records.messages import PrunePreviewRequest, PruningPreviewed

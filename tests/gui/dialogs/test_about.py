@@ -1,7 +1,5 @@
 """About: what this is, its version, and what the engine runs on."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

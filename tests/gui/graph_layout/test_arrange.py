@@ -1,7 +1,5 @@
 """Which blocks are open, the layout of each, and the flat scene that a view draws."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

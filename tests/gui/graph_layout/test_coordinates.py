@@ -1,7 +1,5 @@
 """Horizontal coordinates of the nodes of a block."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

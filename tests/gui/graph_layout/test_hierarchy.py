@@ -1,7 +1,5 @@
 """The tree of blocks that a graph's module paths describe."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """The layout of one block alone: ranks from top to bottom, few crossings, straight long edges."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 

@@ -1,7 +1,5 @@
 """Edges in the blocks in which they are drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ace_studio.gui.graph_layout.hierarchy import build_hierarchy

@@ -1,7 +1,5 @@
 """The order of nodes within each rank: shared chains for long edges, then barycentre sweeps."""
 
-from __future__ import annotations
-
 from ace_studio.gui.graph_layout import SegmentKind
 from ace_studio.gui.graph_layout.layered import BlockProblem, Edge, lay_out_block
 

@@ -1,7 +1,5 @@
 """Ranks of the nodes of a block."""
 
-from __future__ import annotations
-
 from ace_studio.gui.graph_layout.ranks import rank_nodes
 
 

@@ -1,7 +1,5 @@
 """Bands, columns and the segments of lines: from ranks and centres to a drawable picture of one block."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Sizes of ops and closed blocks, from the length of their texts."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.graph_layout.sizes import detail_of, short_dtype, short_op

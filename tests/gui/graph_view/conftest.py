@@ -1,7 +1,5 @@
 """A graph view to look at."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.graph_view import GraphView

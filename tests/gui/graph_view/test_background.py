@@ -1,7 +1,5 @@
 """Layouts of large graphs, in a thread: the window never waits for them."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

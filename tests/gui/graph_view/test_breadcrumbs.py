@@ -1,7 +1,5 @@
 """The breadcrumbs: the blocks around the current node; a click goes to one."""
 
-from __future__ import annotations
-
 from tests.gui.looking import (
     block,
 )

@@ -1,7 +1,5 @@
 """Which part of the scene a widget shows, and how large."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.graph_view.camera import FIT_SCALE, MAX_SCALE, Camera

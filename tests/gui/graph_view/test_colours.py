@@ -1,7 +1,5 @@
 """Colours of the graph: those of the theme, and colourings by a property of the ops."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

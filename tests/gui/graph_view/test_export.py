@@ -1,7 +1,5 @@
 """The picture as a file: SVG and PDF for documents, PNG for everything else."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.errors import AceError

@@ -1,7 +1,5 @@
 """Mouse drags (pan, lasso, zoom box) and clicks."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest

@@ -1,7 +1,5 @@
 """The keys of the graph, one row each."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 

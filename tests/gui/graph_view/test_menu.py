@@ -1,7 +1,5 @@
 """The context menu of the graph: one row per entry."""
 
-from __future__ import annotations
-
 from ace_studio.gui.graph_view.menu import fill_menu
 from tests.gui.looking import (
     block,

@@ -1,7 +1,5 @@
 """The map: the whole graph in a corner, with the visible part marked; a click goes there."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPoint
 from PySide6.QtTest import QTest
 

@@ -1,7 +1,5 @@
 """Draw one frame: the visible part, in as much detail as its size on the screen allows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Breaks and subgraphs of a partial capture, as the picture shows them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt

@@ -1,7 +1,5 @@
 """Paths between two ops along the edges of the graph."""
 
-from __future__ import annotations
-
 from ace_studio.gui.graph_view.menu import fill_menu
 from tests.gui.looking import row
 

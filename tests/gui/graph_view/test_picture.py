@@ -1,7 +1,5 @@
 """The contents of a graph view."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

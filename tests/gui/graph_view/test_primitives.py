@@ -1,7 +1,5 @@
 """Many rectangles and lines in one call."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtGui import QColor, QImage, QPainter
 

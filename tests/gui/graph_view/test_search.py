@@ -1,7 +1,5 @@
 """The search for ops: one grammar for the field above the graph and for the filter of the op table."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

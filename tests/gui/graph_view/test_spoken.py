@@ -1,7 +1,5 @@
 """The graph for screen readers: every box is an element, and the current one has the focus."""
 
-from __future__ import annotations
-
 import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible

@@ -1,7 +1,5 @@
 """What a frame draws, and where."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

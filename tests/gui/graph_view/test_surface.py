@@ -1,7 +1,5 @@
 """The surface on which the graph lies: picture, camera, selection, and the verbs on them."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

@@ -1,7 +1,5 @@
 """Texts on boxes."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.graph_view.texts import TextCache

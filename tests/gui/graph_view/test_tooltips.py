@@ -1,7 +1,5 @@
 """Tooltips of ops, blocks and breaks."""
 
-from __future__ import annotations
-
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 from tests.gui.graph_tables import table_of
 from tests.gui.looking import (

@@ -1,7 +1,5 @@
 """Places where the capture stops, as one list: failures, graph breaks, and subgraphs that stay eager."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.ops.break_entries import is_same_place, parse_place

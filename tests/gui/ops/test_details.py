@@ -1,7 +1,5 @@
 """Everything known of the selected ops, in groups."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.gui.ops.details import as_text, details_of

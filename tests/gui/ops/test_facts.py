@@ -1,7 +1,5 @@
 """Facts about every op: the plan's precision, and what the selected run did."""
 
-from __future__ import annotations
-
 from ace_studio.gui.ops.facts import op_facts, prepare_result, selected_run
 from ace_studio.gui.ops.fates import reports_by_op
 from ace_studio.records.recipes.plan import Precision

@@ -1,7 +1,5 @@
 """What became of every op, in words, and which precisions feed which."""
 
-from __future__ import annotations
-
 from ace_studio.gui.ops.fates import Fate, fates_of, reports_by_op, running_precisions, transitions
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import run_of

@@ -1,7 +1,5 @@
 """Precisions in context menus: for the selected ops, for all ops of their kind, and for whole modules."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPoint
 
 from tests.gui.gestures import open_block

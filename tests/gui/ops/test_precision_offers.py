@@ -1,7 +1,5 @@
 """Which precisions the chosen targets support, and why not the others."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.gui.ops.precision_offers import op_offers, precision_offers

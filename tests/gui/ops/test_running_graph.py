@@ -1,7 +1,5 @@
 """The graph that really runs: nothing is lost without a word, and what is left hangs together."""
 
-from __future__ import annotations
-
 import networkx
 from hypothesis import given, settings
 from hypothesis import strategies as st

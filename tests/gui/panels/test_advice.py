@@ -1,7 +1,5 @@
 """Advice after a run."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt

@@ -1,7 +1,5 @@
 """The charts panel: a list of charts, and the one that is chosen. Each is loaded when it is first seen."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QStackedWidget

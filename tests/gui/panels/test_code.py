@@ -1,7 +1,5 @@
 """The code panel: the recipe as Python and as a command line, kept up to date."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
 

@@ -1,7 +1,5 @@
 """The details panel: what is known of the selected op, to read, follow and copy."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 

@@ -1,7 +1,5 @@
 """The modules panel: the tree of modules with ops, weights and FLOPs."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.panels.modules import _PATH as PATH

@@ -1,7 +1,5 @@
 """The ops panel: a table of every op, which filters and sorts at once."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt

@@ -1,14 +1,12 @@
 """The problems panel: what happened, why, what to do, and where; details on request."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QPushButton
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed
-from ace_studio.records.results import Warning
+from ace_studio.records.results import RunStatus, Warning
 from tests.gui.graph_tables import partial_capture
 from tests.gui.run_results import TABLE, result_of, run_of, show_result
 
@@ -63,3 +61,16 @@ def test_every_warning_is_listed_and_counted_on_the_tab_and_why_a_run_was_droppe
     status = next(each for each in desk.panel("results").model.columns if each.title == "status")
     assert "ok" in status.values
     assert "slower than another" in [status.tips(at) for at in range(len(status.values))]
+
+
+def test_a_target_that_failed_is_told_with_its_cause_and_counted_on_the_tab(desk, charts):
+    error = Problem(code=ErrorCode.UNSUPPORTED, what="ONNX Runtime refuses the model", why="x", remedy="y", details="T")
+    failed = replace(run_of(TABLE), target="onnxruntime", status=RunStatus.FAILED, error=error)
+    show_result(desk, TABLE, result_of(TABLE, (run_of(TABLE), failed)))
+    panel = desk.panel("problems")
+    assert {error.what, "x", "→ y"} <= {label.text() for label in panel.findChildren(QLabel) if label.isVisible()}
+    tabs = desk.window.workbench._tabs["bottom"]
+    assert "Problems (1)" in [tabs.tabText(at) for at in range(tabs.count())]
+    (details,) = (each for each in panel.findChildren(QPushButton) if each.text() == "Details")
+    desk.bot.mouseClick(details, Qt.MouseButton.LeftButton)
+    assert panel.findChild(QPlainTextEdit).isVisible()

@@ -1,7 +1,5 @@
 """The run panel: the phase, the steps so far, and the log."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.panels.run import preview_words

@@ -1,7 +1,5 @@
 """The source panel."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint
 

@@ -1,7 +1,5 @@
 """All actions, as rows. Menus, toolbar, shortcuts and the command palette are built from them."""
 
-from __future__ import annotations
-
 import json
 
 from PySide6.QtCore import QObject, Qt

@@ -1,7 +1,5 @@
 """Bars under the toolbar: messages and decisions that do not block the window."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QWidget

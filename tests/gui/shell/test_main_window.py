@@ -1,7 +1,5 @@
 """The window: menus, toolbar, bars, the start page or the workbench, and the status line."""
 
-from __future__ import annotations
-
 import sys
 from threading import Event, Timer
 

@@ -1,7 +1,5 @@
 """The command palette: type a few letters of what you want, Enter does it."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

@@ -1,7 +1,5 @@
 """The place of a panel: what is hidden is brought up to date when it is seen."""
 
-from __future__ import annotations
-
 from PySide6.QtGui import QColor
 
 from ace_studio.gui.panels.charts import ChartsPanel

@@ -1,7 +1,5 @@
 """The start page: drop a model, open one, or try the example."""
 
-from __future__ import annotations
-
 
 def test_an_empty_window_offers_to_open_something_and_no_verb_that_needs_a_model(desk):
     actions = desk.window.actions_.by_id

@@ -1,7 +1,5 @@
 """The status line during a job that reports nothing."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from PySide6.QtCore import Qt

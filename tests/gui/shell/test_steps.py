@@ -1,7 +1,5 @@
 """The line of steps: one button stands out, and it takes the step."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QToolButton

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import threading
 
 from ace_studio.gui.shell.sweep_thread import SweepThread

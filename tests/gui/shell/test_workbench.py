@@ -1,7 +1,5 @@
 """The three areas of an open model: choices at the side, the graph in the middle, findings below."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 

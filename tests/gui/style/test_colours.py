@@ -1,7 +1,5 @@
 """Every colour of the window and of its graph in one place: palettes for light, dark and high contrast."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.graph_view.colours import text_on

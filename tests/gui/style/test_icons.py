@@ -1,7 +1,5 @@
 """Icons in the colour of the theme."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.style.icons import _STROKES, stroke_icon, stroke_pixmap

@@ -1,7 +1,5 @@
 """Colours, type and spacing are named in ``gui/style`` and nowhere else in the window."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The stylesheet in the colours of a theme."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.style.colours import THEMES

@@ -1,7 +1,5 @@
 """The theme: the present colours, and how they are applied to Qt."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

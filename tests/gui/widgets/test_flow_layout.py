@@ -1,7 +1,5 @@
 """Rows of buttons that wrap."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QPushButton, QWidget
 

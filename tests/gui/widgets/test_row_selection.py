@@ -1,7 +1,5 @@
 """The selection of a table of very many rows: gestures as everywhere, one flag per row."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest

@@ -1,7 +1,5 @@
 """Small widgets that several panels are made of."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QPushButton
 

@@ -1,7 +1,5 @@
 """The order in which Tab goes through a window: as one reads it, whatever the order in which its parts were made."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication

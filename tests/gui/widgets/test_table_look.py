@@ -1,7 +1,5 @@
 """The look of all tables, and what a click in one selects."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

@@ -1,7 +1,5 @@
 """The table over columns: fast, and right about filters, order and missing values."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 

@@ -1,7 +1,5 @@
 """The bounds of a goal in words."""
 
-from __future__ import annotations
-
 from ace_studio.gui.words.goal_bounds import BOUNDS, goal_words
 from ace_studio.records.recipes.recipe import Goal
 

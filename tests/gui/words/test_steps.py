@@ -2,8 +2,6 @@
 
 # ruff: noqa: F811 - fixtures
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.gui.words.steps import StepState, has_random_weights, steps_of, why_not

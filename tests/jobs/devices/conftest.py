@@ -1,7 +1,5 @@
 """The SSH server of the tests of hosts, and runs with artifacts."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.jobs.hosts.conftest import host, shared_host  # noqa: F401 - fixtures

@@ -1,7 +1,5 @@
 """Android by adb: a program named adb on the PATH plays the device, and writes down how it was called."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

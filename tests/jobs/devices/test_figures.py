@@ -1,7 +1,5 @@
 """Percentiles, the interval of the median, and what makes a figure doubtful."""
 
-from __future__ import annotations
-
 import statistics
 
 import pytest

@@ -1,7 +1,5 @@
 """The measuring script: what it reads of the system, its lock, its cache, and its options."""
 
-from __future__ import annotations
-
 import ast
 import io
 import os

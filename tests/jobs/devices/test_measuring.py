@@ -1,7 +1,5 @@
 """Artifacts are measured on this machine and over a real SSH server, and what fails says why."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What is sent: the measured call, or inputs that are made up in its sizes."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """When a keeper ends by itself, and what it removes of others that are gone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is sent as the engine: all that it imports, and nothing of the window."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

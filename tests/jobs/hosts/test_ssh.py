@@ -1,7 +1,5 @@
 """The command of ssh, and what its failures mean."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE, connection_problem, python_words, ssh_command

@@ -1,7 +1,5 @@
 """A connection that does not come about says why."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE

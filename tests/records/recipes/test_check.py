@@ -1,7 +1,5 @@
 """Keys and types of a recipe: each mistake is named at its line."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.records.recipe_problems import MINIMAL, problems_of

@@ -1,7 +1,5 @@
 """Values of a recipe that do not fit together."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.records.recipe_problems import MINIMAL, problems_of

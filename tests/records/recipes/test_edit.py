@@ -1,7 +1,5 @@
 """Changes of a recipe in memory, and of a recipe file that a person wrote."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

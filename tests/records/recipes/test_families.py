@@ -1,7 +1,5 @@
 """Which family a captured graph belongs to, and the ready recipe of each."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

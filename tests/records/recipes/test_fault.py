@@ -1,7 +1,5 @@
 """How a mistake in a recipe is worded."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.recipes.fault import listing_hint, nearest_hint, path_text

@@ -1,7 +1,5 @@
 """Recipes survive the file, and every mistake in one is told with its line."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

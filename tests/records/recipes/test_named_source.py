@@ -1,7 +1,5 @@
 """Models of installed packages, by name."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.recipes.named_source import NamedSource, named_source

@@ -1,7 +1,5 @@
 """The text of rules, and which precisions need calibration."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What follows from the choices of a recipe."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.recipes.recipe import METRIC_NAMES, EvaluateChoice, Goal, Recipe

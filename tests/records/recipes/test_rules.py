@@ -1,7 +1,5 @@
 """Ranges and known words of single values in a recipe."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.records.recipe_problems import MINIMAL, problems_of

@@ -1,7 +1,5 @@
 """Lines are found in every way TOML can be written."""
 
-from __future__ import annotations
-
 import tomllib
 
 import pytest

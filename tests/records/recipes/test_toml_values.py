@@ -1,7 +1,5 @@
 """Keys and values as TOML writes them."""
 
-from __future__ import annotations
-
 import tomllib
 
 from hypothesis import given

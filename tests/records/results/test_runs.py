@@ -1,7 +1,5 @@
 """What a run says of the precision that it was built at."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.results import OpReport, RunStatus, TargetRun

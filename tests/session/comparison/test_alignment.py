@@ -1,7 +1,5 @@
 """A graph of ONNX beside one of torch."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Two past runs side by side: what differs in their results, with intervals, and in their choices."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.recipes.recipe import MeasureChoice, ModelChoice, Recipe

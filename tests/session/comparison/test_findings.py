@@ -1,7 +1,5 @@
 """What was found on either side, one beside the other."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.advice import Advice, AdviceQuantity

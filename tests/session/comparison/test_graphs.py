@@ -1,7 +1,5 @@
 """Two graphs as one, and what became of each op."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The two sides of a comparison: runs, ops and choices together."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.recipes.plan import Plan, Precision

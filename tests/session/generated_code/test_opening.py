@@ -1,7 +1,5 @@
 """Python that opens an exported artifact and runs it as it was measured."""
 
-from __future__ import annotations
-
 import ast
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The list of devices: three fields, one file, and what is done about a damaged one."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.devices import HERE, THIS_MACHINE, make_device

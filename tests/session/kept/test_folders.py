@@ -1,7 +1,5 @@
 """Where the application keeps what is the user's."""
 
-from __future__ import annotations
-
 from ace_studio.session.kept.folders import UserFolders, new_run_folder
 
 

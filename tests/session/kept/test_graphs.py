@@ -1,7 +1,5 @@
 """The graphs of past runs, one file per fingerprint."""
 
-from __future__ import annotations
-
 from ace_studio.session.kept import graphs
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from tests.gui.graph_tables import layered_table

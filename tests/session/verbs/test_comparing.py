@@ -1,7 +1,5 @@
 """A and B, as the session's verbs."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem

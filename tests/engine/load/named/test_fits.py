@@ -1,7 +1,5 @@
 """A file of weights says what it holds and which known models have its tensors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Facts about an ONNX file, read without the onnx package."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.load import inspect_file

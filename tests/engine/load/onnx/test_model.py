@@ -1,7 +1,5 @@
 """An ONNX file opens as a module that ONNX Runtime computes, and its graph becomes the table."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np

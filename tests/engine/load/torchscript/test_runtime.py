@@ -1,7 +1,5 @@
 """Operators of translated programs on numbers, lists and tensors."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """What a job says where nothing worked, or nothing meets the goal."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import msgspec

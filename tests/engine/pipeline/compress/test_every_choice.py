@@ -1,7 +1,5 @@
 """Whatever was measured: no row beats the starred one, the nearest is starred if none meets the goal, advice agrees."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 
 from ace_studio.engine.advice import Facts, advise

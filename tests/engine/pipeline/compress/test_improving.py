@@ -1,7 +1,5 @@
 """Improvements in a job: built into what is lowered, told in the result, compared with the original."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 import torch

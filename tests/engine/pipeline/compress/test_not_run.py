@@ -1,7 +1,5 @@
 """A target whose artifacts cannot be run on this machine: they are saved, and no figure is made up."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

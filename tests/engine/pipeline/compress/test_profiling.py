@@ -1,7 +1,5 @@
 """The times of the ops, and those of the whole beside them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

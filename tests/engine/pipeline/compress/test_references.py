@@ -1,7 +1,5 @@
 """fp32 of a runtime is built for comparison only where the result has none and it costs little."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

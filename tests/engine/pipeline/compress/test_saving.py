@@ -1,7 +1,5 @@
 """Artifacts are proven in processes of their own, several at once; what one proof finds concerns its candidate only."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Latencies of the baseline and the candidates, in the same rounds."""
 
-from __future__ import annotations
-
 import time
 from contextlib import contextmanager
 from types import SimpleNamespace

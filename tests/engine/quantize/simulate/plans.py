@@ -1,7 +1,5 @@
 """Simulated plans of small models."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import torch

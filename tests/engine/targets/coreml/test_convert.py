@@ -1,7 +1,5 @@
 """Each op of a plan in the converted program: its precision, and the float type of its arithmetic."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.targets.coreml.package import read_spec

@@ -1,7 +1,5 @@
 """What a Core ML package says of itself, and what is noticed when one is not as it was written."""
 
-from __future__ import annotations
-
 import shutil
 
 import msgspec

@@ -1,7 +1,5 @@
 """Which ops get 8 bits, and that the file holds our integers."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

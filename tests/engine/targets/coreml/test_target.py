@@ -3,8 +3,6 @@
 The package is no part of ``[all]``: without ``pip install 'ace-studio[coreml]'`` most of this is skipped.
 """
 
-from __future__ import annotations
-
 import sys
 
 import pytest

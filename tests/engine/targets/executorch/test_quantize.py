@@ -1,7 +1,5 @@
 """Which operators XNNPACK gets in 8 bits, and why not the others."""
 
-from __future__ import annotations
-
 from ace_studio.engine.targets.executorch.quantize import executorch_op_problem
 from ace_studio.records.recipes.plan import Precision
 

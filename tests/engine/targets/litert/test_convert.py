@@ -1,7 +1,5 @@
 """Nodes of an exported program get the names that the converter carries through."""
 
-from __future__ import annotations
-
 import torch
 
 from ace_studio.engine.quantize.flat_graph import flat_graph

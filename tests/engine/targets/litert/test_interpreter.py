@@ -1,7 +1,5 @@
 """A model in LiteRT's interpreter refuses what it was not proven for, and goes on afterwards."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

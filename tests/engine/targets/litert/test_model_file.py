@@ -1,7 +1,5 @@
 """What the types in a file mean, and which of its ops a delegate runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.targets.litert.model_file import FileOp, FileTensor, computed_in, delegated_ops

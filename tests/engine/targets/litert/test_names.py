@@ -1,7 +1,5 @@
 """Names of tensors say which ops made them."""
 
-from __future__ import annotations
-
 from ace_studio.engine.targets.litert.names import ids_in, name_of
 
 

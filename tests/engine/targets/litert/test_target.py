@@ -3,8 +3,6 @@
 The packages are no part of ``[all]``: without ``pip install 'ace-studio[litert]'`` most of this is skipped.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 

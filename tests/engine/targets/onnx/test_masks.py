@@ -1,7 +1,5 @@
 """Edits of an ONNX model that the rewritings of attention share."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("onnx")

@@ -1,7 +1,5 @@
 """Which operators the ONNX runtimes keep at fp32, and why."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.targets.onnx.op_support import (

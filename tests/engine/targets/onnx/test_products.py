@@ -1,7 +1,5 @@
 """Products written in every way: those with a stored matrix run in 8 bits, and of the others it is said why not."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("onnx")

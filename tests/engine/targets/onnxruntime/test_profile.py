@@ -1,7 +1,5 @@
 """ONNX Runtime's own profile is read, and kernels of one name are told apart by the plan."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """OpenVINO and NNCF are imported without the package that sends usage data."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

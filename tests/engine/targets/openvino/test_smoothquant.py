@@ -1,7 +1,5 @@
 """SmoothQuant of the library: for norms that a residual reads too, kept only if it helps, and told."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("onnx")

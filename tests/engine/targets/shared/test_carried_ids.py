@@ -1,7 +1,5 @@
 """Op ids survive another export, and the decomposition of what was exported."""
 
-from __future__ import annotations
-
 import torch
 
 from ace_studio.engine.quantize.flat_graph import flat_graph

@@ -1,7 +1,5 @@
 """Why a GPU, or its 8-bit floats, cannot be used, in words."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Nodes of a rewritten graph are mapped to the ops of the graph that it was made from."""
 
-from __future__ import annotations
-
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, owners_of
 
 OLD = [

@@ -1,7 +1,5 @@
 """How far the dynamic dimensions of an artifact with planned memory may grow."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import msgspec

@@ -1,7 +1,5 @@
 """TensorRT without a GPU: the signed ONNX model, the sizes of an engine, what is read back, and why it is not here."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 

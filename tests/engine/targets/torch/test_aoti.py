@@ -1,7 +1,5 @@
 """What only a package of machine code has: threads and sizes that are fixed, and checked before it runs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Eager torch: images with their channels last."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

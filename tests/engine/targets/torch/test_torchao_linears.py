@@ -1,7 +1,5 @@
 """torchao's configurations, and linear ops that cannot be quantized."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

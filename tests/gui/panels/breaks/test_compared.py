@@ -1,7 +1,5 @@
 """The breaks of A and of B in one list."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe

@@ -1,7 +1,5 @@
 """Breaks and fixes with a real engine."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QPushButton

@@ -1,7 +1,5 @@
 """Tests of panels/capture/conftest.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.gui.capturing import report

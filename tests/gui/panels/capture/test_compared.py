@@ -1,7 +1,5 @@
 """How A and B were captured, side by side."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe

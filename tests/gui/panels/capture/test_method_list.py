@@ -1,7 +1,5 @@
 """The capture methods as a tree: a row per method to switch on, off and move, with its problem below."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPoint, Qt
 
 from ace_studio.gui.panels.capture.method_list import NAME, OUTCOME, method_rows

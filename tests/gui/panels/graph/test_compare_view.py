@@ -1,7 +1,5 @@
 """The comparison: the graph that the selected run executes, beside the captured graph."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt

@@ -1,7 +1,5 @@
 """The bar above the graph while edges are highlighted."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

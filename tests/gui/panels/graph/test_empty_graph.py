@@ -1,7 +1,5 @@
 """The graph panel without a graph: what to do next, and the ways there."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt

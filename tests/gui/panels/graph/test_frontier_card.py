@@ -1,7 +1,5 @@
 """The card at the place where the capture stops: what happened, why, what helps, and buttons for it."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.gui.ops.break_entries import Entry

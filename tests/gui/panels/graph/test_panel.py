@@ -1,7 +1,5 @@
 """The graph panel: the graph view, the colouring, and the precision of the selected ops."""
 
-from __future__ import annotations
-
 from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.ops.facts import op_facts

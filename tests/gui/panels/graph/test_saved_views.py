@@ -1,7 +1,5 @@
 """Named views of the graph."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest

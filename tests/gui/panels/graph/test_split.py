@@ -1,7 +1,5 @@
 """The split graph: two views of one graph, one selection, each with blocks and place of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.results import CaptureReport

@@ -1,7 +1,5 @@
 """A history with three runs."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Clicks in the list of past runs."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 LEFT = Qt.MouseButton.LeftButton

@@ -1,7 +1,5 @@
 """One model over time: a figure of its chosen runs, from the first to the newest."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from tests.gui.panels.history.past_runs import click

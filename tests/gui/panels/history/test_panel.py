@@ -1,7 +1,5 @@
 """The panel: the list of past runs, and from it the comparison of two and the line of one model."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tests of panels/plan/conftest.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.recipes.plan import Precision

@@ -1,7 +1,5 @@
 """Cells in which a precision is chosen from a list."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox
 

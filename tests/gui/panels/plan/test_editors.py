@@ -1,7 +1,5 @@
 """The editors that forms are made of, one function per kind of key."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import Qt
 

@@ -1,7 +1,5 @@
 """The rows of the forms: the keys of the smaller tables of the recipe."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.recipes.file import parse_recipe, recipe_text

@@ -1,7 +1,5 @@
 """The form of the goal: its bounds, and what to optimise among the candidates that meet them."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """The form for measuring, which holds for every target and the baseline."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 from tests.gui.gestures import choose

@@ -1,7 +1,5 @@
 """The tree of modules and ops with check boxes: what is compressed, and at which precision."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPoint, Qt
 
 from ace_studio.records.recipes.plan import Precision

@@ -1,7 +1,5 @@
 """The note on the selected op: its possible precisions, and which targets refuse the others, and why."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QTextDocumentFragment
 

@@ -1,7 +1,5 @@
 """The plan panel."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.panels.plan import field_rows

@@ -1,7 +1,5 @@
 """A form made of `FieldRow`s."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QCheckBox, QLabel
 

@@ -1,7 +1,5 @@
 """The rules of the plan as a table: pattern, precision, and the ops that each matches."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit

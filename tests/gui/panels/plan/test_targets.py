@@ -1,7 +1,5 @@
 """The list of targets to build for. A missing target says why, and how to install it."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 

@@ -1,7 +1,5 @@
 """The columns of the comparison of targets."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.gui.panels.results.columns import figure_columns, plan_words

@@ -1,7 +1,5 @@
 """Tests of panels/shapes/conftest.py."""
 
-from __future__ import annotations
-
 import pytest
 
 

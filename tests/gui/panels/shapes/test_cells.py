@@ -1,7 +1,5 @@
 """The widget of the shape table: example rows to edit, then the verdicts and the verified sizes."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit

@@ -1,7 +1,5 @@
 """The examples and verdicts of A and B in one table."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt

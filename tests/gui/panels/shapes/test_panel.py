@@ -1,7 +1,5 @@
 """The inputs panel: one row per example, and below every dimension its verdict."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication

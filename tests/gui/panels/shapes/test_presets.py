@@ -1,7 +1,5 @@
 """Rows that the table proposes: usual sizes, and sizes that prove a dimension."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.panels.shapes.presets import PRESETS, fits, missing_proof, preset_rows

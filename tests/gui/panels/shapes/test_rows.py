@@ -1,7 +1,5 @@
 """Rows of the shape table as data: columns, editing, pasting. No widgets."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.panels.shapes.rows import (

@@ -1,7 +1,5 @@
 """The verdict on a dimension in a few words, for the chip below its column."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.gui.panels.shapes.verdicts import chip_of, next_choice, refused_rows, size_faults

@@ -1,7 +1,5 @@
 """The example with a sweep whose process says what the test tells it to."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.session.fake_sweep_link import FakeSweepLink

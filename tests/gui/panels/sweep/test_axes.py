@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ace_studio.records.sweeps import Axis
 from tests.gui.panels.sweep.typing_axes import typed
 

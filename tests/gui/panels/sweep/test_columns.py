@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ace_studio.gui.panels.sweep.columns import sweep_columns
 from ace_studio.gui.style.colours import THEMES
 from ace_studio.records.errors import ErrorCode, Problem

@@ -1,7 +1,5 @@
 """The panel with a process of the sweep that says what the test tells it to."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices, QPalette

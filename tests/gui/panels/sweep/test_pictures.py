@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ace_studio.records.sweeps import SweepAdvanced
 from tests.session.fake_sweep_link import sweep_row
 

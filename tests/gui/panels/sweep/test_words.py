@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from ace_studio.gui.panels.sweep.words import outcome_words, preview_words, progress_words
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import JobAdvanced, RowStatus, SweepRow, SweepStatus

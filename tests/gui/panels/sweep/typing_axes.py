@@ -1,7 +1,5 @@
 """Typing into the lines of the axes."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 
 

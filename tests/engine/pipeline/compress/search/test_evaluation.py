@@ -1,7 +1,5 @@
 """The evaluation of plans in a search: built once, known again later, and dropped if another is better."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import msgspec

@@ -1,7 +1,5 @@
 """The search over mixtures: few builds, each better than what was known by the program, corrected by what they show."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import replace

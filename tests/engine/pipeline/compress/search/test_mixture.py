@@ -1,7 +1,5 @@
 """The integer program: the cheapest mixture within bounds, with conversions between unlike neighbours paid for."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """Prices of precisions: what runtimes told of their builds, as groups of ops with choices."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild, make_mixture

@@ -1,7 +1,5 @@
 """The search for a goal, with candidates that are really built: few of them, the reasons told, nothing built twice."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 import torch

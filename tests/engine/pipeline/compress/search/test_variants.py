@@ -1,7 +1,5 @@
 """Which low precisions a search tries, and the goal in words."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
