@@ -92,10 +92,7 @@ class Peer:
             sys.exit(f"Node and dagre are needed: npm install --prefix {engine} @dagrejs/dagre")
         self._limit_s = limit_s
         self._process = subprocess.Popen(
-            [node, *self.COMMAND, str(engine.resolve())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [node, *self.COMMAND, str(engine.resolve())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def ask(self, line: str) -> dict[str, Any]:

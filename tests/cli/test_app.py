@@ -4,9 +4,7 @@ import json
 
 from ace_studio.cli import run_command
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    JobFailed,
-)
+from ace_studio.records.messages import JobFailed
 
 
 def test_a_problem_is_said_on_stderr_and_is_the_error_of_the_json(answer_with, recipe, tmp_path, capsys):

@@ -3,12 +3,7 @@
 import json
 
 from ace_studio.cli import run_command
-from ace_studio.records.messages import (
-    FileInspected,
-    FileReport,
-    JobFinished,
-    LogLine,
-)
+from ace_studio.records.messages import FileInspected, FileReport, JobFinished, LogLine
 from tests.cli.fake_engine import result
 
 

@@ -71,8 +71,7 @@ def test_state_between_calls_is_found():
 
 
 @pytest.mark.parametrize(
-    ("scale", "noise", "repeats"),
-    [(1e6, 1.0, True), (1e6, 1e3, False), (1e-4, 1e-5, False), (1e-4, 1e-9, True)],
+    ("scale", "noise", "repeats"), [(1e6, 1.0, True), (1e6, 1e3, False), (1e-4, 1e-5, False), (1e-4, 1e-9, True)]
 )
 def test_calls_may_differ_by_a_part_of_the_largest_output(scale, noise, repeats):
     state = {"n": 0}

@@ -15,11 +15,7 @@ from pytestqt.qtbot import QtBot
 from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.style.theme import Theme
-from ace_studio.records.messages import (
-    AttemptEnded,
-    JobFinished,
-    ModelCaptured,
-)
+from ace_studio.records.messages import AttemptEnded, JobFinished, ModelCaptured
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport

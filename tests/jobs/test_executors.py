@@ -12,14 +12,7 @@ import pytest
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
-from ace_studio.records.messages import (
-    FileInspected,
-    InspectRequest,
-    JobCancelled,
-    JobFailed,
-    Progress,
-    WorkerLost,
-)
+from ace_studio.records.messages import FileInspected, InspectRequest, JobCancelled, JobFailed, Progress, WorkerLost
 
 HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
 

@@ -43,10 +43,7 @@ class NamedTest(SimpleNamespace):
         return name if name == "slow" and self.name.isupper() else None
 
 
-@pytest.mark.parametrize(
-    ("processes", "order"),
-    [(1, "abcdefgWXYZ"), (2, "abcWXdefgYZ"), (3, "abWcdXefgYZ")],
-)
+@pytest.mark.parametrize(("processes", "order"), [(1, "abcdefgWXYZ"), (2, "abcWXdefgYZ"), (3, "abWcdXefgYZ")])
 def test_slow_tests_are_the_last_of_each_process(hooks, processes, order):
     items = [NamedTest(name=name) for name in "aWbcXdYeZfg"]
     config = SimpleNamespace(workerinput={"workercount": processes}) if processes > 1 else SimpleNamespace()

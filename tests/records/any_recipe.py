@@ -132,8 +132,7 @@ def recipes() -> st.SearchStrategy[Recipe]:
             decode=_decodings,
         ),
         targets=st.builds(
-            TargetsChoice,
-            names=st.lists(st.sampled_from(["auto", *TARGET_ROWS]), min_size=1, unique=True).map(tuple),
+            TargetsChoice, names=st.lists(st.sampled_from(["auto", *TARGET_ROWS]), min_size=1, unique=True).map(tuple)
         ),
         prune=st.builds(
             PruneChoice,

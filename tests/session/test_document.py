@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from ace_studio.records.messages import (
-    JobFinished,
-)
+from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import PART_OF_FIELD, Document
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import (
-    FakeEngineLink,
-    captured,
-)
+from tests.session.fake_engine_link import FakeEngineLink, captured
 
 
 def test_a_plan_does_not_make_the_capture_stale(opened: Session, engine: FakeEngineLink) -> None:

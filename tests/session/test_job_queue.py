@@ -18,12 +18,7 @@ from ace_studio.records.messages import (
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import (
-    READY,
-    FakeEngineLink,
-    captured,
-    lost,
-)
+from tests.session.fake_engine_link import READY, FakeEngineLink, captured, lost
 
 
 def test_a_request_waits_until_the_engine_is_ready(session: Session, engine: FakeEngineLink, model: Path) -> None:

@@ -36,12 +36,7 @@ ROWS = (
         "swin",
         FAMILY,
         _timm(
-            "swin_tiny_patch4_window7_224",
-            img_size=64,
-            window_size=4,
-            embed_dim=24,
-            depths=(2, 2),
-            num_heads=(2, 4),
+            "swin_tiny_patch4_window7_224", img_size=64, window_size=4, embed_dim=24, depths=(2, 2), num_heads=(2, 4)
         ),
         square,
         *BATCHES,
@@ -57,13 +52,7 @@ ROWS = (
         cost=3,
     ),
     Row("tf_efficientnet_b0", FAMILY, _timm("tf_efficientnet_b0"), image, *MAPS, cost=3),
-    Row(
-        "gmlp",
-        FAMILY,
-        _timm("gmlp_s16_224", img_size=64),
-        square,
-        *BATCHES,
-    ),
+    Row("gmlp", FAMILY, _timm("gmlp_s16_224", img_size=64), square, *BATCHES),
     Row("cait", FAMILY, _timm("cait_xxs24_224", img_size=64, embed_dim=32, depth=2, num_heads=2), square, *BATCHES),
     Row("crossvit", FAMILY, _timm("crossvit_tiny_240"), lambda batch: square(batch, 240), *BATCHES, cost=2),
     Row("levit_128s", FAMILY, _timm("levit_128s"), lambda batch: square(batch, 224), *BATCHES, cost=2),

@@ -7,10 +7,7 @@ from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import (
-    ModelChoice,
-    Recipe,
-)
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.results import (
     Baseline,
     CaptureReport,
@@ -84,12 +81,7 @@ def facts(run=RUN, *, recipe=RECIPE, targets=(), graph=None, cores=1, library=Tr
         **({"runs": (run,), "chosen": 0} | result),
     )
     return Facts(
-        result=found,
-        recipe=recipe,
-        table=graph or table(),
-        targets=targets,
-        cores=cores,
-        has_pruning_library=library,
+        result=found, recipe=recipe, table=graph or table(), targets=targets, cores=cores, has_pruning_library=library
     )
 
 

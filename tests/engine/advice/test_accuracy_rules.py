@@ -28,17 +28,7 @@ from ace_studio.records.recipes.recipe import (
 from ace_studio.records.results.finetuning import FinetuneReport
 from ace_studio.records.results.pruning import PruningReport
 from ace_studio.records.tensors import DimVerdict
-from tests.engine.advice.finished_run import (
-    FLOAT_RUN,
-    RECIPE,
-    RUN,
-    applies,
-    captured,
-    facts,
-    op_report,
-    scan,
-    table,
-)
+from tests.engine.advice.finished_run import FLOAT_RUN, RECIPE, RUN, applies, captured, facts, op_report, scan, table
 
 
 def test_the_op_that_holds_the_error_is_kept_high_behind_the_users_own_rules():

@@ -7,27 +7,10 @@ from ace_studio.engine.advice import advise
 from ace_studio.engine.advice.accuracy_rules import keep_the_worst_ops
 from ace_studio.engine.advice.cards import free_the_batch, give_calibration_data
 from ace_studio.records.advice import AdviceQuantity
-from ace_studio.records.recipes.recipe import (
-    AdviceOrigin,
-    Goal,
-    Objective,
-    TargetsChoice,
-)
-from ace_studio.records.results import (
-    Warning,
-)
+from ace_studio.records.recipes.recipe import AdviceOrigin, Goal, Objective, TargetsChoice
+from ace_studio.records.results import Warning
 from ace_studio.records.tensors import DimVerdict
-from tests.engine.advice.finished_run import (
-    FLOAT_RUN,
-    HERE,
-    RECIPE,
-    RUN,
-    applies,
-    captured,
-    facts,
-    op_report,
-    scan,
-)
+from tests.engine.advice.finished_run import FLOAT_RUN, HERE, RECIPE, RUN, applies, captured, facts, op_report, scan
 
 
 def test_what_the_goal_misses_comes_first_and_three_are_enough():

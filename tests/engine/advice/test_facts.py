@@ -2,10 +2,7 @@
 
 from msgspec.structs import replace
 
-from ace_studio.engine.advice.accuracy_rules import (
-    improve_the_quantization,
-    train_with_rounding,
-)
+from ace_studio.engine.advice.accuracy_rules import improve_the_quantization, train_with_rounding
 from ace_studio.engine.advice.speed_rules import (
     lower_the_precision,
     store_smaller_weights,
@@ -14,25 +11,9 @@ from ace_studio.engine.advice.speed_rules import (
 )
 from ace_studio.records.goals import GoalBound
 from ace_studio.records.messages import TargetReport
-from ace_studio.records.recipes.recipe import (
-    CalibrationChoice,
-    Goal,
-    Objective,
-    TargetsChoice,
-)
-from ace_studio.records.results import (
-    RunStatus,
-)
-from tests.engine.advice.finished_run import (
-    EVERY,
-    FLOAT_RUN,
-    HERE,
-    RECIPE,
-    RUN,
-    facts,
-    latency,
-    table,
-)
+from ace_studio.records.recipes.recipe import CalibrationChoice, Goal, Objective, TargetsChoice
+from ace_studio.records.results import RunStatus
+from tests.engine.advice.finished_run import EVERY, FLOAT_RUN, HERE, RECIPE, RUN, facts, latency, table
 
 
 def test_what_a_search_measured_or_a_target_failed_at_is_not_advised():

@@ -15,18 +15,8 @@ from ace_studio.engine.advice.speed_rules import (
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import (
-    Goal,
-    MeasureChoice,
-    Objective,
-    TargetsChoice,
-)
-from ace_studio.records.results import (
-    Bound,
-    CaptureReport,
-    GraphBreak,
-    RunStatus,
-)
+from ace_studio.records.recipes.recipe import Goal, MeasureChoice, Objective, TargetsChoice
+from ace_studio.records.results import Bound, CaptureReport, GraphBreak, RunStatus
 from tests.engine.advice.finished_run import (
     EVERY,
     FLOAT_RUN,

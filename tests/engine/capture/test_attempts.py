@@ -20,13 +20,7 @@ from ace_studio.engine.torch_private.dynamo import StackLook
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import AttemptStarted, Event, Progress
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from tests.engine.capture.captures import (
-    WHOLE,
-    assert_helpful,
-    capture,
-    dims,
-    failure,
-)
+from tests.engine.capture.captures import WHOLE, assert_helpful, capture, dims, failure
 
 
 def test_a_branch_on_a_size_that_the_examples_have_is_not_accepted() -> None:

@@ -13,12 +13,7 @@ from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from tests.engine.capture.captures import (
-    HoldsScript,
-    assert_helpful,
-    capture,
-    failure,
-)
+from tests.engine.capture.captures import HoldsScript, assert_helpful, capture, failure
 
 
 def test_a_branch_on_a_value_is_named_with_its_line_and_its_module() -> None:

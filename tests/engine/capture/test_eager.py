@@ -9,11 +9,7 @@ from torch import Tensor, nn
 from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.capture.captures import (
-    assert_helpful,
-    capture_tiny,
-    failure,
-)
+from tests.engine.capture.captures import assert_helpful, capture_tiny, failure
 
 
 def test_an_exception_in_forward_is_the_users_with_its_line_and_the_cure_of_a_typo() -> None:

@@ -12,11 +12,7 @@ from ace_studio.engine.flow import Example
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.tensors import DimChoice, DimVerdict
 from tests import tiny_models
-from tests.engine.capture.captures import (
-    capture,
-    capture_tiny,
-    dims,
-)
+from tests.engine.capture.captures import capture, capture_tiny, dims
 
 
 @pytest.mark.parametrize("name", tiny_models.EASY)

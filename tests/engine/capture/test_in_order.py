@@ -17,11 +17,7 @@ from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import AttemptStatus
 from ace_studio.records.tensors import DimVerdict
 from tests import tiny_models
-from tests.engine.capture.captures import (
-    capture,
-    capture_tiny,
-    dims,
-)
+from tests.engine.capture.captures import capture, capture_tiny, dims
 
 
 def test_the_strict_method_rescues_what_the_first_cannot_and_the_first_says_why() -> None:

@@ -18,13 +18,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, Recipe
 from ace_studio.records.tensors import DimChoice, DimVerdict
 from tests import tiny_models
-from tests.engine.capture.captures import (
-    CPU,
-    WHOLE,
-    capture,
-    capture_tiny,
-    dims,
-)
+from tests.engine.capture.captures import CPU, WHOLE, capture, capture_tiny, dims
 
 
 @pytest.mark.parametrize("name", tiny_models.EASY)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import tiny_models
-from tests.engine.capture.captures import (
-    capture,
-    capture_tiny,
-)
+from tests.engine.capture.captures import capture, capture_tiny
 
 
 @pytest.mark.parametrize(

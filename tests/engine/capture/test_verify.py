@@ -7,12 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.capture.captures import (
-    WHOLE,
-    assert_helpful,
-    capture,
-    failure,
-)
+from tests.engine.capture.captures import WHOLE, assert_helpful, capture, failure
 
 
 def test_a_plain_attribute_that_changes_is_named_instead_of_frozen() -> None:

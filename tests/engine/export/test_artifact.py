@@ -6,8 +6,7 @@ from ace_studio.engine.export.artifact import artifact_bytes
 
 
 @pytest.mark.parametrize(
-    ("name", "beside", "size"),
-    [("m.xml", "m.bin", 15), ("m.onnx", "m.onnx.data", 15), ("m.pt2", "other.bin", 5)],
+    ("name", "beside", "size"), [("m.xml", "m.bin", 15), ("m.onnx", "m.onnx.data", 15), ("m.pt2", "other.bin", 5)]
 )
 def test_weight_files_of_the_same_stem_count_and_others_do_not(tmp_path, name, beside, size):
     (tmp_path / name).write_bytes(b"12345")

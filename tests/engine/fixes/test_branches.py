@@ -8,13 +8,7 @@ from torch import nn
 from ace_studio.engine.fixes import Spot
 from ace_studio.engine.fixes.branches import branch_at, has_return
 from ace_studio.records.fixes import FixKind
-from tests.engine.fixes.branches import (
-    ELSE,
-    EVERY,
-    assert_same,
-    found,
-    source_of,
-)
+from tests.engine.fixes.branches import ELSE, EVERY, assert_same, found, source_of
 
 
 def test_a_file_that_does_not_import_torch_gets_the_import(tmp_path):

@@ -3,14 +3,7 @@
 import pytest
 
 from ace_studio.records.fixes import FixKind
-from tests.engine.fixes.branches import (
-    CHAIN,
-    FORMS,
-    X,
-    assert_same,
-    found,
-    source_of,
-)
+from tests.engine.fixes.branches import CHAIN, FORMS, X, assert_same, found, source_of
 
 
 def test_results_nested_twice_are_left_to_torch_cond(tmp_path):

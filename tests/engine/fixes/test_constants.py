@@ -9,9 +9,7 @@ import torch
 
 from ace_studio.engine.fixes import CannotRewriteError, noting
 from ace_studio.records.fixes import FixKind
-from tests.engine.fixes.branches import (
-    found,
-)
+from tests.engine.fixes.branches import found
 
 VALUES = """
 def forward(self, x):

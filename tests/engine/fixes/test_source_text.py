@@ -12,12 +12,7 @@ from ace_studio.engine.fixes import Spot, proposed_fixes, unified_diff
 from ace_studio.engine.fixes.source_text import Edit, SourceText, definitions, new_name, read_names, stored_names
 from ace_studio.records.fixes import FixKind
 from ace_studio.records.patches import apply_patch
-from tests.engine.fixes.branches import (
-    EARLY,
-    EXPRESSION,
-    found,
-    source_of,
-)
+from tests.engine.fixes.branches import EARLY, EXPRESSION, found, source_of
 
 
 def test_only_the_lines_of_the_branch_change(tmp_path):

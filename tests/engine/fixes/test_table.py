@@ -2,18 +2,10 @@
 
 from torch import nn
 
-from ace_studio.engine.fixes import (
-    FIX_ROWS,
-    ProposedFix,
-    Spot,
-    proposed_fixes,
-)
+from ace_studio.engine.fixes import FIX_ROWS, ProposedFix, Spot, proposed_fixes
 from ace_studio.records.fixes import FixKind
 from ace_studio.records.recipes.recipe import ControlKind
-from tests.engine.fixes.branches import (
-    EARLY,
-    source_of,
-)
+from tests.engine.fixes.branches import EARLY, source_of
 
 
 def test_a_file_of_an_installed_package_is_not_patched(tmp_path):

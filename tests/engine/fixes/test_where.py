@@ -3,14 +3,7 @@
 import pytest
 
 from ace_studio.records.fixes import FixKind
-from tests.engine.fixes.branches import (
-    CHAIN,
-    EVERY,
-    FORMS,
-    assert_same,
-    found,
-    source_of,
-)
+from tests.engine.fixes.branches import CHAIN, EVERY, FORMS, assert_same, found, source_of
 
 
 @pytest.mark.parametrize("form", [*FORMS, "chain"])

@@ -10,10 +10,7 @@ import torch
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.records.errors import AceError
-from tests.engine.load.samples import (
-    Plain,
-    check_wording,
-)
+from tests.engine.load.samples import Plain, check_wording
 
 
 def refusal(path) -> str:

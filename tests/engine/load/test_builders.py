@@ -10,14 +10,7 @@ from torch import nn
 
 from ace_studio.engine.load import inspect_file
 from ace_studio.records.errors import ErrorCode
-from tests.engine.load.samples import (
-    NET_SOURCE,
-    Plain,
-    load,
-    problem_of,
-    write_net,
-    write_pt2,
-)
+from tests.engine.load.samples import NET_SOURCE, Plain, load, problem_of, write_net, write_pt2
 
 
 @pytest.mark.parametrize(

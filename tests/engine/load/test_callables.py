@@ -6,12 +6,7 @@ import pytest
 
 from ace_studio.engine.load.callables import describe_value, parse_reference
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.load.samples import (
-    NET_SOURCE,
-    load,
-    problem_of,
-    write_net,
-)
+from tests.engine.load.samples import NET_SOURCE, load, problem_of, write_net
 
 
 def test_without_an_entry_the_one_that_plainly_makes_the_model_is_taken(tmp_path):

@@ -33,8 +33,7 @@ def stored(program: ExportedProgram) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("batch", "words"),
-    [(Dim.DYNAMIC, "from 2 up"), (Dim("b"), "from 1 up"), (Dim("b", min=3, max=5), "from 3 to 5")],
+    ("batch", "words"), [(Dim.DYNAMIC, "from 2 up"), (Dim("b"), "from 1 up"), (Dim("b", min=3, max=5), "from 3 to 5")]
 )
 def test_a_free_size_is_named_with_its_range_and_a_second_example_shows_it(batch: Any, words: str) -> None:
     program = exported(batch)

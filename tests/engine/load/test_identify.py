@@ -12,10 +12,7 @@ from safetensors.torch import save_file
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.records.errors import AceError
-from tests.engine.load.samples import (
-    Plain,
-    check_wording,
-)
+from tests.engine.load.samples import Plain, check_wording
 
 
 def refusal(path) -> str:

@@ -7,12 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from ace_studio.engine.load import inspect_file
-from tests.engine.load.samples import (
-    Plain,
-    write_net,
-    write_pt2,
-    write_pt2_with_payload,
-)
+from tests.engine.load.samples import Plain, write_net, write_pt2, write_pt2_with_payload
 
 
 def test_python_source_lists_its_callables_and_needs_trust(tmp_path):

@@ -6,10 +6,7 @@ import torch
 
 from ace_studio.engine.load import LOADERS, inspect_file
 from ace_studio.engine.load.kinds import TrustLevel
-from tests.engine.load.samples import (
-    Plain,
-    write_net,
-)
+from tests.engine.load.samples import Plain, write_net
 
 
 def test_every_row_of_the_registry_says_what_it_is():

@@ -17,15 +17,7 @@ from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from tests.engine.load.samples import (
-    NET_SOURCE,
-    Payload,
-    Plain,
-    load,
-    problem_of,
-    write_net,
-    write_pt2,
-)
+from tests.engine.load.samples import NET_SOURCE, Payload, Plain, load, problem_of, write_net, write_pt2
 
 
 def test_a_function_that_returns_module_and_examples(tmp_path):

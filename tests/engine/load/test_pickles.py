@@ -11,12 +11,7 @@ import torch
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.pickles import is_legacy_torch, unsafe_globals
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.load.samples import (
-    Payload,
-    Plain,
-    check_wording,
-    write_bare_pickle,
-)
+from tests.engine.load.samples import Payload, Plain, check_wording, write_bare_pickle
 
 
 def refusal(path) -> str:

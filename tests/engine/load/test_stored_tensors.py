@@ -7,9 +7,7 @@ import torch
 
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.stored_tensors import list_tensors
-from tests.engine.load.samples import (
-    Payload,
-)
+from tests.engine.load.samples import Payload
 
 
 def test_a_state_dict_of_every_element_type_is_data(tmp_path):

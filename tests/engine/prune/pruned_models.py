@@ -22,10 +22,6 @@ def examples_of(tiny):
 def prune(tiny, method="unstructured", *, reporter=None, taylor=None, **choice):
     choice = PruneChoice(method=PruneMethod(method), **choice)
     job = PruneJob(
-        module=tiny.module,
-        choice=choice,
-        examples=examples_of(tiny),
-        reporter=reporter or Reporter(),
-        taylor=taylor,
+        module=tiny.module, choice=choice, examples=examples_of(tiny), reporter=reporter or Reporter(), taylor=taylor
     )
     return prune_module(job)

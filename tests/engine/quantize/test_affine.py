@@ -5,13 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_studio.engine.quantize.affine import (
-    InvalidRange,
-    affine_grid,
-    affine_scale,
-    symmetric_grid,
-    weight_grid,
-)
+from ace_studio.engine.quantize.affine import InvalidRange, affine_grid, affine_scale, symmetric_grid, weight_grid
 
 bounds = st.floats(-1e4, 1e4, width=32, allow_subnormal=False)
 

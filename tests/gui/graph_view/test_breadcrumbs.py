@@ -1,8 +1,6 @@
 """The breadcrumbs: the blocks around the current node; a click goes to one."""
 
-from tests.gui.looking import (
-    block,
-)
+from tests.gui.looking import block
 
 
 def test_breadcrumbs_lead_to_the_blocks_around_the_current_op(view, qtbot):

@@ -32,8 +32,7 @@ def test_a_part_is_shown_in_the_middle_and_a_small_one_is_hardly_enlarged():
 
 
 @pytest.mark.parametrize(
-    ("bounds", "moved"),
-    [((10, 50, 40, 80), (14, 0)), ((900, 50, 990, 80), (-14, 0)), ((100, 50, 200, 80), (0, 0))],
+    ("bounds", "moved"), [((10, 50, 40, 80), (14, 0)), ((900, 50, 990, 80), (-14, 0)), ((100, 50, 200, 80), (0, 0))]
 )
 def test_scrolling_into_view_moves_no_more_than_needed(bounds, moved):
     camera = Camera()

@@ -8,15 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from tests.gui.gestures import open_block
-from tests.gui.looking import (
-    LEFT,
-    NONE,
-    block,
-    drag,
-    middle,
-    picture_of,
-    row,
-)
+from tests.gui.looking import LEFT, NONE, block, drag, middle, picture_of, row
 
 
 def corner(view, node):

@@ -5,17 +5,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from ace_studio.gui.graph_view.gestures import inside_polygon
-from tests.gui.looking import (
-    CTRL,
-    LEFT,
-    NONE,
-    SHIFT,
-    block,
-    click,
-    drag,
-    middle,
-    row,
-)
+from tests.gui.looking import CTRL, LEFT, NONE, SHIFT, block, click, drag, middle, row
 
 
 def test_a_box_dragged_with_ctrl_is_zoomed_into(view):

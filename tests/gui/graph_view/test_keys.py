@@ -4,12 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from tests.gui.gestures import open_block
-from tests.gui.looking import (
-    CTRL,
-    block,
-    middle,
-    row,
-)
+from tests.gui.looking import CTRL, block, middle, row
 
 
 def test_backspace_closes_the_block_around_the_current_op(view, qtbot):

@@ -1,11 +1,6 @@
 """The legend of the colouring; a click on an entry dims its ops, another restores them."""
 
-from tests.gui.looking import (
-    LEFT,
-    colours_in,
-    picture_of,
-    precision_colouring,
-)
+from tests.gui.looking import LEFT, colours_in, picture_of, precision_colouring
 
 
 def test_a_colouring_is_drawn_and_explained_with_letters(view):

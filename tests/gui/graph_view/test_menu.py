@@ -1,10 +1,7 @@
 """The context menu of the graph: one row per entry."""
 
 from ace_studio.gui.graph_view.menu import fill_menu
-from tests.gui.looking import (
-    block,
-    row,
-)
+from tests.gui.looking import block, row
 
 
 def test_the_menu_offers_what_fits_the_node(view):

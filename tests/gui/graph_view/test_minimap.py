@@ -3,11 +3,7 @@
 from PySide6.QtCore import QPoint
 from PySide6.QtTest import QTest
 
-from tests.gui.looking import (
-    LEFT,
-    NONE,
-    middle,
-)
+from tests.gui.looking import LEFT, NONE, middle
 
 
 def test_a_found_op_is_not_hidden_under_map_or_legend(view):

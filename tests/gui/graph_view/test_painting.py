@@ -5,10 +5,7 @@ import pytest
 
 from ace_studio.gui.graph_view.painting import bend
 from tests.gui.graph_tables import large_table, table_of
-from tests.gui.looking import (
-    colours_in,
-    picture_of,
-)
+from tests.gui.looking import colours_in, picture_of
 
 
 @pytest.mark.parametrize("op_height", [1.0, 2.5, 4.0, 7.0, 12.0, 24.0, 60.0])

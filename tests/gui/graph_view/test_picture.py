@@ -6,11 +6,7 @@ import pytest
 from ace_studio.gui.graph_layout import Arrangement
 from ace_studio.gui.graph_view.picture import EdgeFocus
 from tests.gui.graph_tables import layered_table, table_of
-from tests.gui.looking import (
-    block,
-    picture_of,
-    precision_colouring,
-)
+from tests.gui.looking import block, picture_of, precision_colouring
 
 
 def test_a_closed_block_shows_that_a_part_of_it_is_selected(view):

@@ -2,11 +2,7 @@
 
 from PySide6.QtCore import Qt
 
-from tests.gui.looking import (
-    SHIFT,
-    middle,
-    row,
-)
+from tests.gui.looking import SHIFT, middle, row
 
 
 def test_a_broken_pattern_is_said_and_finds_nothing(view):

@@ -7,13 +7,7 @@ from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.surface import READABLE_SCALE
 from tests.gui.gestures import close_block
 from tests.gui.graph_tables import large_table, layered_table, table_of
-from tests.gui.looking import (
-    block,
-    click,
-    middle,
-    precision_colouring,
-    row,
-)
+from tests.gui.looking import block, click, middle, precision_colouring, row
 
 
 def test_backspace_at_the_root_closes_nothing(view, qtbot):

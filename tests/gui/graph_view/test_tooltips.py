@@ -2,10 +2,7 @@
 
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 from tests.gui.graph_tables import table_of
-from tests.gui.looking import (
-    block,
-    row,
-)
+from tests.gui.looking import block, row
 
 
 def test_the_tooltip_tells_op_module_shape_type_device_cost_and_line(view):

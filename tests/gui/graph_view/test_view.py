@@ -8,10 +8,7 @@ from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.painting import EMPTY_TEXT
 from ace_studio.gui.style.colours import LIGHT
 from tests.gui.graph_tables import layered_table, table_of
-from tests.gui.looking import (
-    colours_in,
-    picture_of,
-)
+from tests.gui.looking import colours_in, picture_of
 
 
 def test_the_theme_changes_the_background(view):

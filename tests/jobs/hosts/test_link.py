@@ -9,15 +9,7 @@ import time
 
 from ace_studio.jobs.hosts import link
 from ace_studio.records.errors import ErrorCode
-from ace_studio.records.messages import (
-    JobCancelled,
-    JobFailed,
-    JobFinished,
-    LogLine,
-    Phase,
-    Progress,
-    TraceRequest,
-)
+from ace_studio.records.messages import JobCancelled, JobFailed, JobFinished, LogLine, Phase, Progress, TraceRequest
 from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
 from ace_studio.records.safe_file import file_sha256
 from tests.jobs.hosts.linking import ENGINE, follow, request

@@ -12,22 +12,11 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.recipes.plan import PlanRule, Precision
-from ace_studio.records.recipes.recipe import (
-    CaptureChoice,
-    CaptureControl,
-    ControlKind,
-    Goal,
-    MeasureChoice,
-)
+from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, ControlKind, Goal, MeasureChoice
 from ace_studio.records.tensors import DimChoice, TensorSpec
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import (
-    FakeEngineLink,
-    Watcher,
-    fix_of,
-    inspected,
-)
+from tests.session.fake_engine_link import FakeEngineLink, Watcher, fix_of, inspected
 
 
 def test_each_choice_can_be_taken_back_and_put_back_by_its_name(opened: Session) -> None:

@@ -7,25 +7,14 @@ from pathlib import Path
 import pytest
 
 from ace_studio.records.errors import ErrorCode
-from ace_studio.records.messages import (
-    InspectRequest,
-    JobCancelled,
-    JobFinished,
-)
+from ace_studio.records.messages import InspectRequest, JobCancelled, JobFinished
 from ace_studio.records.recipes.file import read_recipe, write_recipe
 from ace_studio.records.recipes.recipe import Goal, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.document import JobKind
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import (
-    READY,
-    FakeEngineLink,
-    captured,
-    inspected,
-    result,
-    target_run,
-)
+from tests.session.fake_engine_link import READY, FakeEngineLink, captured, inspected, result, target_run
 
 
 def test_opening_what_is_not_there_is_a_problem_and_changes_nothing_else(opened: Session) -> None:

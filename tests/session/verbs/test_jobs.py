@@ -27,15 +27,7 @@ from ace_studio.records.values import OpValues
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
 from ace_studio.session.verbs.jobs import write_patched_copy
-from tests.session.fake_engine_link import (
-    READY,
-    FakeEngineLink,
-    captured,
-    fix_of,
-    lost,
-    result,
-    target_run,
-)
+from tests.session.fake_engine_link import READY, FakeEngineLink, captured, fix_of, lost, result, target_run
 
 
 def test_a_new_run_clears_the_runs_before_it_but_not_the_graph(opened: Session, engine: FakeEngineLink) -> None:

@@ -5,21 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    FileToTrust,
-    InspectRequest,
-    JobFailed,
-    RunRequest,
-    TraceRequest,
-)
+from ace_studio.records.messages import FileToTrust, InspectRequest, JobFailed, RunRequest, TraceRequest
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.trust import TrustStore
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import (
-    READY,
-    FakeEngineLink,
-    inspected,
-)
+from tests.session.fake_engine_link import READY, FakeEngineLink, inspected
 
 
 def test_trust_is_asked_for_by_the_engine_and_the_job_goes_on_once_it_is_given(

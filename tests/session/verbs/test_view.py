@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from ace_studio.records.messages import (
-    JobFinished,
-)
+from ace_studio.records.messages import JobFinished
 from ace_studio.session.session import Session
-from tests.session.fake_engine_link import (
-    FakeEngineLink,
-    captured,
-    result,
-    target_run,
-)
+from tests.session.fake_engine_link import FakeEngineLink, captured, result, target_run
 
 
 def test_only_ops_of_the_graph_can_be_selected_and_a_new_graph_keeps_those_it_has(

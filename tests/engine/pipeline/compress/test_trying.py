@@ -36,12 +36,7 @@ def job(tmp_path_factory):
         examples = [Example.of(one) for one in tiny.examples]
         captured, report = capture_model(loaded, examples, Recipe(), device=torch.device("cpu"), reporter=Reporter())
         return CompressionJob.of(
-            loaded,
-            captured,
-            report,
-            recipe=Recipe(),
-            output=tmp_path_factory.mktemp("out"),
-            reporter=Reporter(),
+            loaded, captured, report, recipe=Recipe(), output=tmp_path_factory.mktemp("out"), reporter=Reporter()
         )
 
 

@@ -4,12 +4,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine.quantize.calibrate import observe_ranges
-from ace_studio.engine.quantize.simulate import (
-    PAIRS,
-    READS,
-    RESULTS,
-    int8_layout,
-)
+from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, int8_layout
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from tests.engine.quantize.simulate.plans import INT8, ops_of, plan_of, simulated_in, simulator_of
 

@@ -3,10 +3,7 @@ import math
 import pytest
 import torch
 
-from ace_studio.engine.quantize.simulate import (
-    PAIRS,
-    READS,
-)
+from ace_studio.engine.quantize.simulate import PAIRS, READS
 from ace_studio.engine.quantize.simulate.runs import OpError, add_energy
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.quantize.simulate.plans import simulated_in

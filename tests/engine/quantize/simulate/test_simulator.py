@@ -10,10 +10,7 @@ from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e import is_torchao_installed, quantize_int8
-from ace_studio.engine.quantize.simulate import (
-    Simulator,
-    float_graph,
-)
+from ace_studio.engine.quantize.simulate import Simulator, float_graph
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, Precision, Scheme, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer

@@ -5,14 +5,7 @@ import shutil
 import msgspec
 import pytest
 
-from ace_studio.engine.targets.coreml.package import (
-    Operation,
-    Ports,
-    check_package,
-    computed_in,
-    ports_of,
-    read_spec,
-)
+from ace_studio.engine.targets.coreml.package import Operation, Ports, check_package, computed_in, ports_of, read_spec
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, Precision
 from tests.engine.targets.coreml.conftest import WEIGHTS, build, needs_coreml, operations

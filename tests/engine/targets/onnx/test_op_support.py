@@ -2,11 +2,7 @@
 
 import pytest
 
-from ace_studio.engine.targets.onnx.op_support import (
-    onnxruntime_op_problem,
-    openvino_op_problem,
-    pairs_op_problem,
-)
+from ace_studio.engine.targets.onnx.op_support import onnxruntime_op_problem, openvino_op_problem, pairs_op_problem
 from ace_studio.records.recipes.plan import Precision
 
 CONV, LINEAR, SOFTMAX = "aten.conv2d.default", "aten.linear.default", "aten.softmax.int"

@@ -31,11 +31,7 @@ def row(size, **more):
 @pytest.fixture
 def compared(desk):
     """B has another verdict, another type in the first example, and one example more."""
-    two_records(
-        desk,
-        record((row(4), row(5)), STATIC),
-        record((row(4, dtype="float16"), row(5), row(9)), DYNAMIC),
-    )
+    two_records(desk, record((row(4), row(5)), STATIC), record((row(4, dtype="float16"), row(5), row(9)), DYNAMIC))
     return desk.panel("shapes").compared
 
 
