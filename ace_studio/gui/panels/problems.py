@@ -13,7 +13,7 @@ from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrol
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label, plain_text, selectable, tool_button
 from ace_studio.gui.words.formatting import plural
-from ace_studio.gui.words.problems import problem_text, told_problem
+from ace_studio.gui.words.problems import failed_targets, problem_text, told_problem
 from ace_studio.records.errors import Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.run_warnings import is_told, warnings_by_side
@@ -21,7 +21,7 @@ from ace_studio.session.session import Session
 
 
 class ProblemsPanel(Panel):
-    """One card per problem, the newest first, then every warning of the capture and of the run."""
+    """One card per problem, the newest first, then per target that failed, then every warning of capture and run."""
 
     title = "Problems"
     shows = frozenset({Part.PROBLEMS, Part.GRAPH, Part.RUNS})
@@ -44,7 +44,9 @@ class ProblemsPanel(Panel):
         clear_layout(self._cards)
         problems, capture = document.problems, document.capture
         for index in (at for at in reversed(range(len(problems))) if is_told(problems[at])):
-            self._cards.addWidget(self._card(problems[index], index))
+            self._cards.addWidget(_card(problems[index], self._dismiss_button(index)))
+        for problem, target in failed_targets(document):
+            self._cards.addWidget(_card(problem, label(target, "dim", wrap=False)))
         breaks = capture.graph_breaks if capture else ()
         if capture is not None and breaks:
             left = tr(", {ops} left eager", ops=plural(capture.ops_left_eager, "op")) if capture.ops_left_eager else ""
@@ -57,25 +59,29 @@ class ProblemsPanel(Panel):
         if not self._cards.count():
             self._cards.addWidget(label(tr("Nothing went wrong."), "dim"))
 
-    def _card(self, problem: Problem, index: int) -> QFrame:
-        shown = told_problem(problem)
-        card = QFrame()
-        card.setProperty("role", "card")
-        card.setAccessibleName(problem_text(problem))
-        headline = selectable(label(shown.what, "bad", strong=True))
-        dismiss = tool_button(tr("Dismiss"), lambda: self.session.view.dismiss_problem(index))
-        dismiss.setIcon(stroke_icon("close", self.colours.text_dim, self.colours.text_dim))
-        top = row(headline, dismiss, stretch=0)
-        top.setAlignment(dismiss, Qt.AlignmentFlag.AlignTop)
-        parts: list[QWidget] = []
-        if shown.why:
-            parts.append(selectable(label(shown.why, "dim")))
-        if shown.remedy:
-            parts.append(selectable(label(f"→ {shown.remedy}")))
-        if problem.where:
-            parts.append(_place(problem.where))
-        card.setLayout(column(top, *parts, _more(problem), margin=MARGIN, gap=TIGHT))
-        return card
+    def _dismiss_button(self, index: int) -> QWidget:
+        made = tool_button(tr("Dismiss"), lambda: self.session.view.dismiss_problem(index))
+        made.setIcon(stroke_icon("close", self.colours.text_dim, self.colours.text_dim))
+        return made
+
+
+def _card(problem: Problem, corner: QWidget) -> QFrame:
+    shown = told_problem(problem)
+    card = QFrame()
+    card.setProperty("role", "card")
+    card.setAccessibleName(problem_text(problem))
+    headline = selectable(label(shown.what, "bad", strong=True))
+    top = row(headline, corner, stretch=0)
+    top.setAlignment(corner, Qt.AlignmentFlag.AlignTop)
+    parts: list[QWidget] = []
+    if shown.why:
+        parts.append(selectable(label(shown.why, "dim")))
+    if shown.remedy:
+        parts.append(selectable(label(f"→ {shown.remedy}")))
+    if problem.where:
+        parts.append(_place(problem.where))
+    card.setLayout(column(top, *parts, _more(problem), margin=MARGIN, gap=TIGHT))
+    return card
 
 
 class _Note(QFrame):

@@ -10,6 +10,7 @@ from importlib import import_module
 from ace_studio.gui.style.language import tr, translate_fields
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.panel import Panel
+from ace_studio.gui.words.problems import failed_targets
 from ace_studio.session.document import Document
 from ace_studio.session.run_warnings import is_told, job_warnings
 from ace_studio.session.session import Session
@@ -116,7 +117,7 @@ def _advice(document: Document) -> int:
 
 
 def _problems(document: Document) -> int:
-    return sum(map(is_told, document.problems)) + len(job_warnings(document))
+    return sum(map(is_told, document.problems)) + len(failed_targets(document)) + len(job_warnings(document))
 
 
 PANELS: tuple[PanelRow, ...] = (

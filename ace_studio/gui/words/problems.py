@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from ace_studio.gui.style.language import told, tr
 from ace_studio.records.errors import Problem
-from ace_studio.records.results import TargetRun
+from ace_studio.records.results import RunStatus, TargetRun
+from ace_studio.session.document import Document
 
 
 def told_problem(problem: Problem) -> Problem:
@@ -24,3 +25,11 @@ def problem_text(problem: Problem) -> str:
 def not_run_words(run: TargetRun) -> str:
     """What is known of an artifact that could not be run where it was built."""
     return tr("not run, compared or timed: {why}", why=told(run.not_run))
+
+
+def failed_targets(document: Document) -> list[tuple[Problem, str]]:
+    """What ended each run that failed, with its target and plan; without what the job itself told."""
+    if document.comparison is not None:
+        return []
+    failed = [run for run in document.runs if run.status is RunStatus.FAILED and run.error not in document.problems]
+    return [(run.error, f"{run.target} {run.built_words}".strip()) for run in failed if run.error is not None]
