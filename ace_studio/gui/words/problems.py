@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ace_studio.gui.style.language import told, tr
-from ace_studio.records.errors import Problem
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import RunStatus, TargetRun
 from ace_studio.session.document import Document
+from ace_studio.session.kept.trust import contents_of, hash_in
 
 
 def told_problem(problem: Problem) -> Problem:
@@ -33,3 +34,10 @@ def failed_targets(document: Document) -> list[tuple[Problem, str]]:
         return []
     failed = [run for run in document.runs if run.status is RunStatus.FAILED and run.error not in document.problems]
     return [(run.error, f"{run.target} {run.built_words}".strip()) for run in failed if run.error is not None]
+
+
+def also_asked_for(document: Document) -> list[Problem]:
+    """What the engine asked trust for, beside what a look at the file has shown."""
+    shown = {sha256 for _, sha256 in contents_of(document.file)} if document.file is not None else set()
+    asked = [problem for problem in document.problems if problem.code is ErrorCode.UNTRUSTED and problem.where]
+    return [problem for problem in asked if hash_in(problem) not in shown]

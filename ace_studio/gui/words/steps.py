@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.words.problems import also_asked_for
 from ace_studio.records.messages import WEIGHTS_ALONE
 from ace_studio.records.recipes.named_source import COLLECTIONS
 from ace_studio.records.recipes.plan import Precision
@@ -159,7 +160,10 @@ def _plan_words(document: Document) -> str:
 def _todo(step: str, document: Document) -> str:
     plan = _done(document)["plan"]
     name = PurePath(document.file.path).name if document.file is not None else document.title
-    if document.has_changed_since_trust:
+    if also := also_asked_for(document):
+        names = ", ".join(PurePath(problem.where).name for problem in also)
+        trust = tr("{names} is needed too: look at where it lies, then allow it", names=names)
+    elif document.has_changed_since_trust:
         trust = tr("{name} has changed: look at what would run, then allow it", name=name)
     else:
         trust = tr("{name} is code: look at what would run, then allow it", name=name)

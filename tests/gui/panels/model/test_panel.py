@@ -1,15 +1,17 @@
 """The model panel: the file, what opening it would run, and the functions to use."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from ace_studio.gui.panels.model.panel import Origin
-from ace_studio.records.messages import FileReport
+from ace_studio.records.messages import FileReport, JobFailed
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.records.untrusted import untrusted_problem
 from ace_studio.session.document import Document
 from tests.gui.comparing import two_records
 from tests.gui.gestures import choose
@@ -92,3 +94,20 @@ def test_the_model_of_a_comparison_waits_for_nothing(desk):
     recipe = Recipe(model=ModelChoice(source="net.py", entry="make"))
     two_records(desk, (recipe, result()), (recipe, result()))
     assert desk.panel("model")._kind.text() == "As it was when A and B were pinned"
+
+
+def test_a_file_that_the_engine_asks_trust_for_is_named_with_its_place_before_it_is_allowed(desk):
+    desk.open_example()
+    desk.session.trust.trust_file()
+    desk.settle()
+    desk.engine.by_itself = False
+    desk.do("trace")
+    refused = untrusted_problem(Path("/elsewhere/layers.py"), "b" * 64, "layers.py")
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(refused,)))
+    panel = desk.panel("model")
+    assert "• layers.py holds code that has not been trusted: /elsewhere/layers.py" in panel._would_run.text()
+    assert "layers.py is needed too" in desk.window.step_line.buttons["trust"].toolTip()
+    desk.bot.mouseClick(desk.window.step_line.buttons["trust"], Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert "layers.py" not in panel._would_run.text()
+    assert "b" * 64 in desk.session._trust.hashes
