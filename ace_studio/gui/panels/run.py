@@ -104,9 +104,10 @@ class RunPanel(Panel):
         self.queue.update_from(document)
         self.preview.setVisible(can_start)
         if can_start:
-            self.preview.setText(preview_words(self.session.preview()))
+            self.preview.setText(preview_words(self.session.preview(), cancelled_s=_cancelled_after(document)))
         self._phase.setText(self._headline(document))
-        self._detail.setText(told(activity.detail) if is_working else "")
+        is_stopping = activity.state is EngineState.CANCELLING
+        self._detail.setText(told(activity.detail) if is_working and not is_stopping else "")
         if is_working:
             self.progress.show_fraction(activity.fraction)
             self._show_elapsed()
@@ -142,20 +143,22 @@ class RunPanel(Panel):
     def _fill_steps(self, document: Document) -> None:
         self.steps.clear()
         self._running_item = None
-        for step in document.steps:
-            item = self._step(tr(step.phase.value), _step_text(step), "dim" if step.seconds is None else "")
-            if step.since_s is not None:
-                self._running_item = item, step
-        for attempt in document.rungs:
-            self._step(
-                tr("capture: {name}", name=attempt.name), _attempt_text(attempt), ATTEMPT_LOOKS[attempt.status][2]
-            )
+        # The targets are what counts; the steps grow, and would push them out of sight.
         if document.baseline is not None and document.baseline.latency_ms is not None:
             self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
         for run, stage in zip(document.runs, stage_words(document), strict=True):
             is_bad = run.status is RunStatus.FAILED
             name = f"{run.target} {run.built_words}".strip()
             self._step(name, stage or _run_text(run), "bad" if is_bad else "good" if run.verified else "")
+        for step in document.steps:
+            item = self._step(tr(step.phase.value), _step_text(step), "dim" if step.seconds is None else "")
+            if step.since_s is not None:
+                self._running_item = item, step
+        for attempt in document.rungs:
+            if attempt.status is not AttemptStatus.SKIPPED:  # the Capture panel lists these too
+                self._step(
+                    tr("capture: {name}", name=attempt.name), _attempt_text(attempt), ATTEMPT_LOOKS[attempt.status][2]
+                )
 
     def _step(self, name: str, outcome: str, mood: str) -> QTreeWidgetItem:
         item = QTreeWidgetItem([name, outcome])
@@ -218,8 +221,9 @@ def _left_words(steps: Sequence[StepTime], now_s: float) -> str:
         return ""
     ended = [step for step in steps if step.usual_s and step.seconds is not None and step.since_s is None]
     usual_s = sum(step.usual_s or 0.0 for step in ended)
-    # As much slower or faster as the steps so far were than the last time.
-    pace = min(4.0, max(0.25, sum(step.seconds or 0.0 for step in ended) / usual_s)) if usual_s >= 1 else 1.0
+    # As much slower as the steps so far were than the last time. Not faster: steps that a cache saves say nothing of
+    # those that it does not save.
+    pace = min(4.0, max(1.0, sum(step.seconds or 0.0 for step in ended) / usual_s)) if usual_s >= 1 else 1.0
     left_s = 0.0
     for step in steps:
         if step.seconds is None or step.since_s is not None:
@@ -306,17 +310,24 @@ class RunQueue(QWidget):
         self.down.setEnabled(is_own and at + 1 < len(waits) and waits[at + 1])
 
 
-def preview_words(preview: RunPreview) -> str:
+def _cancelled_after(document: Document) -> float:
+    """Seconds of the run that was cancelled just now; 0 if none was."""
+    return sum(step.seconds or 0.0 for step in document.steps) if document.was_cancelled else 0.0
+
+
+def preview_words(preview: RunPreview, *, cancelled_s: float = 0.0) -> str:
     """``Run builds 1 plan for 2 targets (a, b): 2 builds. About 1:50, by the last run of this model.``."""
     names = f"{plural(len(preview.targets), 'target')} ({', '.join(preview.targets)})"
     where = names if preview.targets else tr("the targets there are")
     what = tr("Run searches for plans that meet the goal") if preview.is_searched else tr("Run builds 1 plan")
     count = f": {'about ' if preview.is_searched else ''}{plural(preview.builds, 'build')}" if preview.builds else ""
     begin = tr("{what} for {where}{count}.", what=what, where=where, count=count)
-    return f"{begin} {_forecast(preview)}"
+    return f"{begin} {_forecast(preview, cancelled_s)}"
 
 
-def _forecast(preview: RunPreview) -> str:
+def _forecast(preview: RunPreview, cancelled_s: float) -> str:
+    if cancelled_s > max(preview.seconds or 0.0, *(preview.others_s or (0.0, 0.0))):
+        return tr("The one that was cancelled had taken {time}.", time=seconds_text(cancelled_s))
     if preview.seconds is not None:
         return tr("About {time}, by the last run of this model.", time=seconds_text(preview.seconds))
     if preview.others_s is None:

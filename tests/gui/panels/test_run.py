@@ -1,12 +1,14 @@
 """The run panel: the phase, the steps so far, and the log."""
 
+from msgspec.structs import replace
 from PySide6.QtCore import Qt
 
-from ace_studio.gui.panels.run import preview_words
+from ace_studio.gui.panels.run import _left_words, preview_words
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.records.messages import JobCancelled, LogLine, Phase, Progress, RunRequest
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.session.document import EngineState, JobKind
+from ace_studio.records.results import AttemptStatus
+from ace_studio.session.document import EngineState, JobKind, StepTime
 from ace_studio.session.run_preview import RunPreview
 from tests.gui.gestures import LEFT
 
@@ -59,6 +61,41 @@ def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):
     assert len(lines) == len(desk.document.log)
 
 
+def step_rows(run):
+    items = [run.steps.topLevelItem(at) for at in range(run.steps.topLevelItemCount())]
+    return [(item.text(0), item.text(1)) for item in items]
+
+
+def test_what_became_of_the_targets_stands_above_the_steps_and_methods_that_were_not_tried_nowhere(desk):
+    rows = step_rows(desk.ran().panel("run"))
+    names = [name for name, _ in rows]
+    targets = [f"{run.target} {run.built_words}" for run in desk.document.runs]
+    assert names[: 1 + len(targets)] == [desk.document.baseline.name, *targets]
+    assert AttemptStatus.SKIPPED in {attempt.status for attempt in desk.document.rungs}
+    assert [name for name in names if name.startswith("capture: ")] == ["capture: export"]
+    assert not any("not tried" in outcome for _, outcome in rows)
+
+
+def test_while_a_job_stops_nothing_says_what_it_was_doing(desk):
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("run")
+    run = desk.panel("run")
+    desk.session.apply(Progress(job=desk.engine.requests[-1].job, phase=Phase.COMPRESS, detail="example 1 of 8"))
+    desk.settle()
+    assert run._detail.text() == "example 1 of 8"
+    desk.bot.keyClick(desk.window, Qt.Key.Key_Escape)
+    desk.settle()
+    assert (run._phase.text(), run._detail.text()) == ("Stopping", "")
+
+
+def test_steps_that_a_cache_saved_do_not_shorten_what_is_expected_of_the_rest():
+    saved = StepTime(phase=Phase.CAPTURE, usual_s=20.0, seconds=0.1)
+    to_come = StepTime(phase=Phase.LOWER, usual_s=60.0, seconds=None)
+    assert _left_words((saved, to_come), 0.0) == ", about 1:00 left"
+    assert _left_words((replace(saved, seconds=40.0), to_come), 0.0) == ", about 2:00 left"
+
+
 def test_steps_say_the_share_done_and_a_cancelled_run_is_said(desk):
     desk.ran()
     desk.engine.by_itself = False
@@ -68,15 +105,14 @@ def test_steps_say_the_share_done_and_a_cancelled_run_is_said(desk):
     desk.session.apply(Progress(job=job, phase=Phase.LOWER, fraction=0.25))
     desk.settle()
     run._show_elapsed()
-    rows = {run.steps.topLevelItem(at).text(0): run.steps.topLevelItem(at).text(1)
-            for at in range(run.steps.topLevelItemCount())}  # fmt: skip
+    rows = dict(step_rows(run))
     assert rows["Building"].endswith(", 25 %")
     assert rows["Measuring latency"].startswith("to come, about ")
     assert " left" in run._elapsed.text() or "nearly done" in run._elapsed.text()
     desk.session.apply(JobCancelled(job=job))
     desk.settle()
     assert run._phase.text() == "Cancelled"
-    assert not any("to come" in run.steps.topLevelItem(at).text(1) for at in range(run.steps.topLevelItemCount()))
+    assert not any("to come" in outcome for _, outcome in step_rows(run))
 
 
 def shown(queue):
@@ -123,6 +159,8 @@ def test_a_run_says_what_it_will_do_and_cost(desk):
                           ((9.0, 9.0), "About 9.0 s, by a run of another model.")):  # fmt: skip
         found = RunPreview(targets=(), is_searched=False, builds=None, seconds=None, others_s=others)
         assert preview_words(found).endswith(words)
+        assert preview_words(found, cancelled_s=180.0).endswith("The one that was cancelled had taken 3:00.")
+        assert preview_words(found, cancelled_s=5.0).endswith(words), "it says less than what is known"
 
 
 def test_a_first_run_is_expected_to_take_what_another_model_took(desk):

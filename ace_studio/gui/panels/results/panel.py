@@ -75,7 +75,12 @@ def _unfinished_words(document: Document) -> str:
     if activity.is_working:
         phase = tr(activity.phase.value)
         return f"{phase}: {told(activity.detail)}" if activity.detail else f"{phase} …"
-    return tr("Cancelled before the end") if document.was_cancelled else tr("Stopped before the end")
+    if not document.was_cancelled:
+        return tr("Stopped before the end")
+    is_searched = document.recipe.plan.from_goal and document.recipe.goal.has_bound
+    return (
+        tr("Cancelled; Run goes on from the plans that were built") if is_searched else tr("Cancelled before the end")
+    )
 
 
 def _is_uncompressed(result: Result) -> bool:

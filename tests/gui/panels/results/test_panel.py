@@ -295,6 +295,10 @@ def test_a_run_that_is_being_built_has_a_row_and_a_cancelled_job_says_so(desk):
     desk.settle()
     assert results.model.index(0, 3).data() == "unfinished"
     assert results._verdict.text() == "Cancelled before the end"
+    desk.session.plan.set_plan_from_goal(True)
+    desk.session._state.change(runs=(run, run), run_numbers=(0, 1))
+    desk.settle()
+    assert results._verdict.text() == "Cancelled; Run goes on from the plans that were built"
 
 
 def table():
