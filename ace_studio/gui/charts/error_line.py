@@ -55,16 +55,15 @@ class ErrorLine(PlotView):
         if document.graph is None:
             return
         rows = row_of_ops(document.graph)
-        plot = self.chart.start(
-            tr("Fidelity of each op's value to the original's, dB, along the graph: lower is worse"),
-            self.colours,
-            y_grid=True,
-        )
         names = run_names(document)
         errors = {at: found for at, run in enumerate(document.runs) if (found := errors_of(run, rows))}
         # If the selected run has no errors: the first run that does.
         chosen = next((at for at in errors if document.runs[at] is selected_run(document)), next(iter(errors)))
         self.shown = errors[chosen]
+        title = tr("Fidelity of each op's value to the original's, dB, along the graph: lower is worse")
+        if len(errors) > 1:
+            title = tr("{name}, the other runs in grey: {title}", name=names[chosen], title=title)
+        plot = self.chart.start(title, self.colours, y_grid=True)
         for at, found in errors.items():
             if at != chosen:
                 self._line(plot, found, self.colours.faded, width=1.0, tip=names[at])

@@ -13,9 +13,13 @@ from ace_studio.gui.charts.op_time import TimedRow, timed_runs
 from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.words.formatting import bytes_text, count_text, ms_text
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Ceilings, OpReport
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session
+
+_INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC})
+"""They multiply alike, so one ceiling holds for both."""
 
 
 def placed_ops(one: TimedRow) -> list[tuple[OpReport, float, float]]:
@@ -102,10 +106,18 @@ class Roofline(PlotView):
             # pyqtgraph takes logarithms of lines, but not of points and texts.
             plot.addItem(pg.PlotDataItem(xs, ys, pen=pg.mkPen(colour, width=2)))
             words, end = f"{precision} {number(gflops, '.3g')} GFLOP/s", math.log10(self._right_end(ceilings)) + 0.28
+            if precision == Precision.FP32 and (unknown := self._without_ceiling(ceilings)):
+                words = tr("{words}; of {unknown} none was measured, it may be higher", words=words, unknown=unknown)
             colours = self.colours
             self.chart.write(
                 words, end, math.log10(gflops), colour=colours.text_dim, anchor=(1, -0.1), fill=colours.surface
             )
+
+    def _without_ceiling(self, ceilings: Ceilings) -> str:
+        """Precisions of the ops with an arithmetic of their own, whose rate torch cannot measure on this machine."""
+        known = {*ceilings.gflops, *(_INT8 if _INT8 & ceilings.gflops.keys() else ())}
+        own = {Precision.FP16, Precision.BF16, Precision.FP8, *_INT8}
+        return ", ".join(sorted(({op.actual for op, _, _ in self.placed} & own) - known))
 
     def _right_end(self, ceilings: Ceilings) -> float:
         """The largest visible number of operations per byte."""

@@ -10,6 +10,7 @@ from tests.gui.run_results import TABLE
 def test_the_error_line_is_that_of_the_selected_run(desk, charts):
     view = open_chart(desk, charts, "error")
     assert view.shown[0][1] == pytest.approx(60.0 - TABLE.op_id.index("stem_linear"))
+    assert view.chart.title.text().startswith("openvino, the other runs in grey: Fidelity")
     desk.session.view.select_run(0)
     desk.settle()
     assert view.shown[0][1] == pytest.approx(40.0 - TABLE.op_id.index("stem_linear"))
