@@ -10,27 +10,18 @@ from ace_studio.cli import follow as follow_module
 from ace_studio.cli import run_command
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
+from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.messages import (
-    AttemptEnded,
-    DoctorRequest,
-    JobCancelled,
-    JobWarned,
-    LogLine,
-    TraceRequest,
-    WarningFound,
-    WorkerLost,
-)
 from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, Warning
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
 
-REQUEST = DoctorRequest(job="j")
+REQUEST = messages.DoctorRequest(job="j")
 
 
-def attempt(status: AttemptStatus, **fields) -> AttemptEnded:
-    return AttemptEnded(outcome=CaptureAttempt(name="export", status=status, **fields))
+def attempt(status: AttemptStatus, **fields) -> messages.AttemptEnded:
+    return messages.AttemptEnded(outcome=CaptureAttempt(name="export", status=status, **fields))
 
 
 def test_a_capture_method_that_ran_again_after_a_crash_is_listed_once(answer_with, capsys):
@@ -42,28 +33,30 @@ def test_a_capture_method_that_ran_again_after_a_crash_is_listed_once(answer_wit
 
 
 def test_a_lost_worker_and_a_cancelled_job_are_problems(answer_with):
-    answer_with(WorkerLost(problem=Problem(code=ErrorCode.CRASH, what="gone")))
+    answer_with(messages.WorkerLost(problem=Problem(code=ErrorCode.CRASH, what="gone")))
     assert [one.code for one in follow(REQUEST, Console(as_json=True)).problems] == [ErrorCode.CRASH]
-    answer_with(JobCancelled())
+    answer_with(messages.JobCancelled())
     assert [one.code for one in follow(REQUEST, Console(as_json=True)).problems] == [ErrorCode.CANCELLED]
 
 
 def test_what_the_users_code_prints_goes_to_stderr(answer_with, capsys):
-    answer_with(LogLine(text="[hello]"))
+    answer_with(messages.LogLine(text="[hello]"))
     assert follow(REQUEST, Console(as_json=False)).problems == ()
     out, err = capsys.readouterr()
     assert (out, err) == ("", "[hello]\n")
 
 
 def test_a_warning_of_a_running_job_goes_to_stderr_with_its_remedy(answer_with, capsys):
-    answer_with(JobWarned(problem=Problem(code=ErrorCode.OUT_OF_MEMORY, what="nearly full", remedy="use less")))
+    answer_with(
+        messages.JobWarned(problem=Problem(code=ErrorCode.OUT_OF_MEMORY, what="nearly full", remedy="use less"))
+    )
     assert follow(REQUEST, Console(as_json=True)).problems == ()
     assert capsys.readouterr().err == "warning: nearly full\n  remedy: use less\n"
 
 
 def test_a_warning_is_said_when_it_is_found_and_not_again_with_the_result(answer_with, capsys):
     leaked, console = Warning(code="leaked-calibration", what="16 of 16 samples"), Console(as_json=True)
-    answer_with(WarningFound(warning=leaked))
+    answer_with(messages.WarningFound(warning=leaked))
     follow(REQUEST, console)
     console.warn(leaked)
     assert capsys.readouterr().err == "warning: 16 of 16 samples\n"
@@ -98,7 +91,7 @@ def started(answer_with, monkeypatch):
 
 def test_the_python_of_an_option_or_of_the_folder_is_checked_and_runs_the_engine(started, capsys, tmp_path):
     console = Console(as_json=True)
-    trace = TraceRequest(job="t", recipe=Recipe(model=ModelChoice(source="sub/net.py")), folder=str(tmp_path))
+    trace = messages.TraceRequest(job="t", recipe=Recipe(model=ModelChoice(source="sub/net.py")), folder=str(tmp_path))
     follow(REQUEST, console, python="/a/python")
     assert started == ["checked /a/python"] and not capsys.readouterr().err
     follow(trace, console)
@@ -114,7 +107,7 @@ def test_the_python_of_an_option_or_of_the_folder_is_checked_and_runs_the_engine
 
 def test_a_python_of_this_machine_and_an_engine_on_another_one_contradict_each_other(started, tmp_path):
     recipe = Recipe(model=ModelChoice(source="net.py"), engine=EngineChoice(host="box"))
-    trace = TraceRequest(job="t", recipe=recipe, folder=str(tmp_path))
+    trace = messages.TraceRequest(job="t", recipe=recipe, folder=str(tmp_path))
     with pytest.raises(AceError) as caught:
         follow(trace, Console(as_json=True), python="/a/python")
     assert caught.value.problem.code is ErrorCode.USAGE and "box" in caught.value.problem.what

@@ -11,14 +11,7 @@ from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import JobFinished, RunRequest
-from ace_studio.records.recipes.recipe import (
-    CaptureChoice,
-    InputsChoice,
-    MeasureChoice,
-    ModelChoice,
-    Recipe,
-    TargetsChoice,
-)
+from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.results import Result, RunStatus
 
 MODEL = """
@@ -50,12 +43,12 @@ def rows():
 @pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="the ONNX exporter is missing")
 def test_the_artifact_is_verified_where_the_operator_is_known_and_other_targets_are_not_built(tmp_path: Path):
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
-    recipe = Recipe(
-        model=ModelChoice(source="model.py", entry="make_model"),
-        inputs=InputsChoice(tracing="rows"),
-        capture=CaptureChoice(rungs=("export",), cache=False),
-        measure=MeasureChoice(rounds=1),
-        targets=TargetsChoice(names=("eager", "onnxruntime")),
+    recipe = recipes.Recipe(
+        model=recipes.ModelChoice(source="model.py", entry="make_model"),
+        inputs=recipes.InputsChoice(tracing="rows"),
+        capture=recipes.CaptureChoice(rungs=("export",), cache=False),
+        measure=recipes.MeasureChoice(rounds=1),
+        targets=recipes.TargetsChoice(names=("eager", "onnxruntime")),
     )
     events: list[object] = []
     request = RunRequest(job="r", recipe=recipe, folder=str(tmp_path), output=str(tmp_path / "out"), trust_all=True)

@@ -3,25 +3,12 @@
 import msgspec
 from msgspec.structs import replace
 
+from ace_studio.records import results
 from ace_studio.records.graph import OpKind
-from ace_studio.records.results import (
-    Baseline,
-    CaptureReport,
-    Ceilings,
-    Latency,
-    OpReport,
-    OpSensitivity,
-    OpsProfile,
-    Result,
-    ResultStatus,
-    RunStatus,
-    TargetRun,
-    WorstSample,
-)
 from tests.gui.graph_tables import layered_table
 
 TABLE = layered_table(3)
-REPORT = CaptureReport(rung="export", ops=1, seconds=1.0)
+REPORT = results.CaptureReport(rung="export", ops=1, seconds=1.0)
 _CEILINGS = {
     "gflops": {"fp32": 50.0, "int8-static": 200.0},
     "gbytes_per_s": 10.0,
@@ -33,7 +20,7 @@ _CEILINGS = {
 
 
 def latency(p50):
-    return Latency(p10=0.9 * p50, p50=p50, p90=1.2 * p50, n=20)
+    return results.Latency(p10=0.9 * p50, p50=p50, p90=1.2 * p50, n=20)
 
 
 def reports_of(table, *, precision="int8-static", time_ms=0.1, kept=(), error_db=None):
@@ -49,7 +36,7 @@ def reports_of(table, *, precision="int8-static", time_ms=0.1, kept=(), error_db
         elif op.startswith("aten.layer_norm"):
             actual, reason, took = "folded", f"folded into {last} in fp32", None
         found.append(
-            OpReport(
+            results.OpReport(
                 id=op_id, op=op, module=table.module[row], shape="", device="cpu", planned=precision, actual=actual,
                 reason=reason, latency_ms=took, flops=table.flops[row] or None, bytes=4096,
                 error_db=None if error_db is None else error_db - row,
@@ -61,18 +48,18 @@ def reports_of(table, *, precision="int8-static", time_ms=0.1, kept=(), error_db
 
 def baseline_of(table, *, timed=True):
     ops = reports_of(table, precision="fp32", time_ms=0.4) if timed else ()
-    profile = OpsProfile(
+    profile = results.OpsProfile(
         ops_ms=0.4 * len(ops), latency_ms=10.0, uncovered_ms=10.0 - 0.4 * len(ops), timed_ops=len(ops), source="hooks"
     )
-    return Baseline(
+    return results.Baseline(
         latency_ms=latency(10.0), metric=0.9, size_bytes=40_000_000, ops=ops, profile=profile if timed else None
     )
 
 
 def run_of(table, target="onnxruntime", *, p50=4.0, drop=0.002, sqnr=30.0, size=12_000_000, **reports):
-    return TargetRun(
+    return results.TargetRun(
         target=target,
-        status=RunStatus.OK,
+        status=results.RunStatus.OK,
         precision=reports.get("precision", "int8-static"),
         latency_ms=latency(p50),
         speedup=10.0 / p50,
@@ -99,13 +86,15 @@ def three_runs(table):
 
 def ranked_sensitivity(table, precision="int8-static"):
     ids = [table.op_id[row] for row, kind in enumerate(table.kind) if kind is OpKind.OP]
-    return tuple(OpSensitivity(id=op_id, precision=precision, sqnr_db=12.0 + 5 * at) for at, op_id in enumerate(ids))
+    return tuple(
+        results.OpSensitivity(id=op_id, precision=precision, sqnr_db=12.0 + 5 * at) for at, op_id in enumerate(ids)
+    )
 
 
 def result_of(table, runs=None, **values):
     runs = three_runs(table) if runs is None else runs
-    found = Result(
-        status=ResultStatus.OK,
+    found = results.Result(
+        status=results.ResultStatus.OK,
         fingerprint="f",
         environment={},
         baseline=baseline_of(table),
@@ -113,9 +102,9 @@ def result_of(table, runs=None, **values):
         chosen=1 if len(runs) > 1 else 0,
         goal_met=True,
         sensitivity=ranked_sensitivity(table),
-        ceilings=msgspec.convert(_CEILINGS, Ceilings),
-        worst=(WorstSample(run=1, sample=7, source="evaluation", error=0.5, sqnr_db=9.0, label="cat"),
-               WorstSample(run=0, sample=3, source="evaluation", error=0.25)),
+        ceilings=msgspec.convert(_CEILINGS, results.Ceilings),
+        worst=(results.WorstSample(run=1, sample=7, source="evaluation", error=0.5, sqnr_db=9.0, label="cat"),
+               results.WorstSample(run=0, sample=3, source="evaluation", error=0.25)),
         seconds=12.0,
     )  # fmt: skip
     return replace(found, **values)

@@ -16,20 +16,8 @@ import time
 from pathlib import Path
 
 from ace_studio.engine.progress import Reporter
+from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import (
-    AttemptEnded,
-    AttemptStarted,
-    FileInspected,
-    FileReport,
-    InspectRequest,
-    JobFinished,
-    Phase,
-    RunRequest,
-    TargetAtWork,
-    TargetFinished,
-    TraceRequest,
-)
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
 
 FOREVER_S = 600.0
@@ -37,20 +25,20 @@ CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); tim
 
 
 def echo(argument: str, reporter: Reporter) -> str:
-    reporter.phase(Phase.LOAD, argument)
+    reporter.phase(messages.Phase.LOAD, argument)
     return argument
 
 
 def listen(argument: str, reporter: Reporter) -> str:
     """A well-behaved long job: reports, and so notices a cancel."""
     while True:
-        reporter.phase(Phase.MEASURE, argument)
+        reporter.phase(messages.Phase.MEASURE, argument)
         time.sleep(0.01)
 
 
 def sleep(argument: str, reporter: Reporter) -> str:
     """Never reports, but can be interrupted."""
-    reporter.phase(Phase.LOAD, "asleep")
+    reporter.phase(messages.Phase.LOAD, "asleep")
     time.sleep(FOREVER_S)
     return ""
 
@@ -64,7 +52,7 @@ def sleep_unseen(argument: str, reporter: Reporter) -> str:
 def import_and_sleep(argument: str, reporter: Reporter) -> str:
     """Imports ``slow_to_import`` of a folder, and sleeps then."""
     sys.path.insert(0, argument)
-    reporter.phase(Phase.LOAD, "importing")
+    reporter.phase(messages.Phase.LOAD, "importing")
     importlib.import_module("slow_to_import")
     time.sleep(FOREVER_S)
     return ""
@@ -78,7 +66,7 @@ def imported(argument: str, reporter: Reporter) -> str:
 def stubborn(argument: str, reporter: Reporter) -> str:
     """Ignores SIGTERM and swallows every KeyboardInterrupt."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    reporter.phase(Phase.LOAD, "stubborn")
+    reporter.phase(messages.Phase.LOAD, "stubborn")
     while True:
         try:
             time.sleep(FOREVER_S)
@@ -88,7 +76,7 @@ def stubborn(argument: str, reporter: Reporter) -> str:
 
 def hold_lock(argument: str, reporter: Reporter) -> str:
     """Native code that never gives the interpreter lock back: no thread of Python runs any more."""
-    reporter.phase(Phase.LOAD, "holding the lock")
+    reporter.phase(messages.Phase.LOAD, "holding the lock")
     ctypes.PyDLL(None).sleep(600)
     return ""
 
@@ -100,7 +88,7 @@ def repeat(argument: str, reporter: Reporter) -> str:
 
 def announce(argument: str, reporter: Reporter) -> str:
     """News of so many letters, before the answer."""
-    reporter.phase(Phase.LOAD, "x" * int(argument))
+    reporter.phase(messages.Phase.LOAD, "x" * int(argument))
     return ""
 
 
@@ -179,7 +167,7 @@ def crash(argument: str, reporter: Reporter) -> str:
 def close_descriptors(argument: str, reporter: Reporter) -> str:
     os.closerange(3, int(argument))
     time.sleep(0.2)
-    reporter.phase(Phase.LOAD, "still talking")
+    reporter.phase(messages.Phase.LOAD, "still talking")
     return "still here"
 
 
@@ -206,34 +194,36 @@ def path(argument: str, reporter: Reporter) -> str:
     return "\n".join([str(Path(ace_studio.__file__).parent), *sys.path])
 
 
-def inspect(request: InspectRequest, reporter: Reporter) -> None:
+def inspect(request: messages.InspectRequest, reporter: Reporter) -> None:
     if Path(request.path).is_file():
         size = Path(request.path).stat().st_size
-        report = FileReport(path=request.path, kind="python", label="", sha256="", size_bytes=size, trust="data")
-        reporter.emit(FileInspected(report=report))
+        report = messages.FileReport(
+            path=request.path, kind="python", label="", sha256="", size_bytes=size, trust="data"
+        )
+        reporter.emit(messages.FileInspected(report=report))
         return
     name, _, argument = request.path.partition(" ")
     answer = globals()[name](argument, reporter)
     if answer is not None:
-        report = FileReport(path=answer, kind="answer", label="", sha256="", size_bytes=0, trust="inspect")
-        reporter.emit(FileInspected(report=report))
+        report = messages.FileReport(path=answer, kind="answer", label="", sha256="", size_bytes=0, trust="inspect")
+        reporter.emit(messages.FileInspected(report=report))
 
 
 def doctor(request: object, reporter: Reporter) -> None:
     raise NotImplementedError
 
 
-def trace(request: TraceRequest, reporter: Reporter) -> None:
+def trace(request: messages.TraceRequest, reporter: Reporter) -> None:
     """The entry names the misbehaviour; or the rungs do, each its own."""
-    reporter.phase(Phase.CAPTURE, request.recipe.model.source)
+    reporter.phase(messages.Phase.CAPTURE, request.recipe.model.source)
     if request.recipe.model.entry == "climb":
         _climb(request, reporter)
         return
     globals()[request.recipe.model.entry or "echo"]("", reporter)
-    reporter.emit(JobFinished())
+    reporter.emit(messages.JobFinished())
 
 
-def run(request: RunRequest, reporter: Reporter) -> None:
+def run(request: messages.RunRequest, reporter: Reporter) -> None:
     """As `trace`; the entry ``build`` works for the targets that the recipe names, and the one called crash crashes."""
     if request.recipe.model.entry != "build":
         trace(request, reporter)
@@ -241,7 +231,7 @@ def run(request: RunRequest, reporter: Reporter) -> None:
     for name in request.recipe.targets.names:
         problem = request.targets_lost.get(name)
         if problem is None:
-            reporter.emit(TargetAtWork(target=name))
+            reporter.emit(messages.TargetAtWork(target=name))
             if name == "openvino":
                 # In a thread of its own, so that the stack has no line of this file, which is not the engine's.
                 native = threading.Thread(target=ctypes.string_at, args=(0,))
@@ -249,11 +239,11 @@ def run(request: RunRequest, reporter: Reporter) -> None:
                 native.join()
             if name == "inductor":
                 crash("", reporter)
-            reporter.emit(TargetAtWork())
+            reporter.emit(messages.TargetAtWork())
         status = RunStatus.OK if problem is None else RunStatus.FAILED
         found = TargetRun(target=name, precision="fp32", status=status, error=problem)
-        reporter.emit(TargetFinished(fingerprint="", index=0, run=found))
-    reporter.emit(JobFinished())
+        reporter.emit(messages.TargetFinished(fingerprint="", index=0, run=found))
+    reporter.emit(messages.JobFinished())
 
 
 fix = trace
@@ -263,15 +253,15 @@ values = trace
 catch_inputs = doctor
 
 
-def _climb(request: TraceRequest, reporter: Reporter) -> None:
+def _climb(request: messages.TraceRequest, reporter: Reporter) -> None:
     """A ladder of misbehaviours."""
     done = {one.name for one in request.rungs_done}
     for name in request.recipe.capture.rungs:
         if name in done:
             continue
-        reporter.emit(AttemptStarted(name=name, limit_s=request.recipe.capture.time_limit_s))
+        reporter.emit(messages.AttemptStarted(name=name, limit_s=request.recipe.capture.time_limit_s))
         function, _, argument = name.partition(" ")
         globals()[function](argument, reporter)
         status = AttemptStatus.TIMEOUT if function == "give_up" else AttemptStatus.OK
-        reporter.emit(AttemptEnded(outcome=CaptureAttempt(name=name, status=status)))
-    reporter.emit(JobFinished())
+        reporter.emit(messages.AttemptEnded(outcome=CaptureAttempt(name=name, status=status)))
+    reporter.emit(messages.JobFinished())

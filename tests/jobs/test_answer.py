@@ -10,21 +10,11 @@ import pytest
 
 from ace_studio.engine.progress import Reporter
 from ace_studio.jobs.answer import HANDLER_NAMES, answer_request, load_handlers
+from ace_studio.records import messages
 from ace_studio.records.errors import DETAILS_LIMIT, AceError, ErrorCode
-from ace_studio.records.messages import (
-    AnyEvent,
-    Event,
-    FileInspected,
-    FileReport,
-    InspectRequest,
-    JobCancelled,
-    JobFailed,
-    Phase,
-    Progress,
-)
 
-REPORT = FileReport(path="m.py", kind="python", label="Python", sha256="0", size_bytes=1, trust="code")
-REQUEST = InspectRequest(job="j", path="m.py")
+REPORT = messages.FileReport(path="m.py", kind="python", label="Python", sha256="0", size_bytes=1, trust="code")
+REQUEST = messages.InspectRequest(job="j", path="m.py")
 
 
 USER_ERRORS = "ace_studio.engine.load.user_errors"
@@ -36,41 +26,41 @@ def without_engine(monkeypatch):
     monkeypatch.delitem(sys.modules, USER_ERRORS, raising=False)
 
 
-def answer(handler, *, is_cancelled: bool = False) -> tuple[AnyEvent, list[Event]]:
-    events: list[Event] = []
+def answer(handler, *, is_cancelled: bool = False) -> tuple[messages.AnyEvent, list[messages.Event]]:
+    events: list[messages.Event] = []
     end = answer_request(REQUEST, handler, emit=events.append, is_cancelled=lambda: is_cancelled)
     assert end.job == "j"
     return end, events
 
 
-def failure(error: BaseException) -> JobFailed:
-    def handler(request: InspectRequest, reporter: Reporter) -> None:
+def failure(error: BaseException) -> messages.JobFailed:
+    def handler(request: messages.InspectRequest, reporter: Reporter) -> None:
         raise error
 
     end, _ = answer(handler)
-    assert isinstance(end, JobFailed)
+    assert isinstance(end, messages.JobFailed)
     return end
 
 
 def test_events_carry_the_job_and_the_one_that_ends_it_is_held_back() -> None:
-    def handler(request: InspectRequest, reporter: Reporter) -> None:
-        reporter.emit(FileInspected(report=REPORT))
-        reporter.phase(Phase.LOAD, "late")
+    def handler(request: messages.InspectRequest, reporter: Reporter) -> None:
+        reporter.emit(messages.FileInspected(report=REPORT))
+        reporter.phase(messages.Phase.LOAD, "late")
 
     end, events = answer(handler)
-    assert isinstance(end, FileInspected)
-    assert [(type(event), event.job) for event in events] == [(Progress, "j")]
+    assert isinstance(end, messages.FileInspected)
+    assert [(type(event), event.job) for event in events] == [(messages.Progress, "j")]
 
 
 def test_a_handler_that_reports_nothing_is_a_failure_that_names_it() -> None:
     end, _ = answer(lambda request, reporter: None)
-    assert isinstance(end, JobFailed)
+    assert isinstance(end, messages.JobFailed)
     assert "inspect returned" in end.problems[0].why
 
 
 def test_a_job_that_was_cancelled_before_it_began_does_not_begin() -> None:
     end, _ = answer(lambda request, reporter: pytest.fail("it ran"), is_cancelled=True)
-    assert isinstance(end, JobCancelled)
+    assert isinstance(end, messages.JobCancelled)
 
 
 def test_problems_of_an_ace_error_are_passed_on() -> None:
@@ -108,11 +98,11 @@ def test_what_the_user_s_file_raises_unexpectedly_is_told_with_its_line(error: B
 def test_an_error_of_the_engine_below_the_user_s_code_stays_a_bug_to_report() -> None:
     importlib.import_module(USER_ERRORS)
 
-    def handler(request: InspectRequest, reporter: Reporter) -> None:
+    def handler(request: messages.InspectRequest, reporter: Reporter) -> None:
         AceError()  # a caller's mistake, raised in our own file
 
     end, _ = answer(handler)
-    assert isinstance(end, JobFailed)
+    assert isinstance(end, messages.JobFailed)
     assert end.problems[0].code is ErrorCode.INTERNAL
     assert "report it" in end.problems[0].remedy
 
@@ -120,11 +110,11 @@ def test_an_error_of_the_engine_below_the_user_s_code_stays_a_bug_to_report() ->
 def test_an_interrupt_of_a_cancelled_job_is_its_cancellation() -> None:
     cancelled = iter([False, True])
 
-    def handler(request: InspectRequest, reporter: Reporter) -> None:
+    def handler(request: messages.InspectRequest, reporter: Reporter) -> None:
         raise KeyboardInterrupt
 
     end = answer_request(REQUEST, handler, emit=lambda event: None, is_cancelled=lambda: next(cancelled))
-    assert isinstance(end, JobCancelled)
+    assert isinstance(end, messages.JobCancelled)
 
 
 def test_a_long_traceback_is_cut_at_its_beginning() -> None:

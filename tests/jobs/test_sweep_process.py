@@ -11,18 +11,8 @@ import pytest
 from ace_studio.jobs import sweep_process
 from ace_studio.jobs.engine_packs import Pack
 from ace_studio.jobs.sweep_process import SweepProcess
+from ace_studio.records import sweeps
 from ace_studio.records.errors import ErrorCode
-from ace_studio.records.sweeps import (
-    NEEDED_FOR_SWEEPS,
-    Axis,
-    JobAdvanced,
-    RowStatus,
-    Sweep,
-    SweepAdvanced,
-    SweepEnded,
-    SweepOrder,
-    SweepStatus,
-)
 
 FAKE = str(Path(__file__).parents[1] / "sweeps" / "fake_jobs.py")
 TEXT = 'format = 1\n[model]\nsource = "model.py"\nentry = "{}"\n'
@@ -31,8 +21,8 @@ TEXT = 'format = 1\n[model]\nsource = "model.py"\nentry = "{}"\n'
 @pytest.fixture
 def order(tmp_path):
     (tmp_path / "model.py").write_text("")
-    return SweepOrder(
-        sweep=Sweep(recipes=("a.toml",), axes={Axis.PLAN: ("fp32", "int8-static")}),
+    return sweeps.SweepOrder(
+        sweep=sweeps.Sweep(recipes=("a.toml",), axes={sweeps.Axis.PLAN: ("fp32", "int8-static")}),
         folder=str(tmp_path),
         texts={"a.toml": TEXT.format("ok")},
         out=str(tmp_path / "out"),
@@ -51,12 +41,14 @@ def events(told):
     while True:
         event = told.get(timeout=60)
         yield event
-        if isinstance(event, SweepEnded):
+        if isinstance(event, sweeps.SweepEnded):
             return
 
 
 def test_a_sweep_that_cannot_begin_says_why(order, tmp_path):
-    process, told = started(SweepOrder(sweep=Sweep(recipes=("gone.toml",)), folder=str(tmp_path), out=order.out))
+    process, told = started(
+        sweeps.SweepOrder(sweep=sweeps.Sweep(recipes=("gone.toml",)), folder=str(tmp_path), out=order.out)
+    )
     (ended,) = events(told)
     process.wait(10)
     assert ended.report is None
@@ -92,7 +84,7 @@ def test_the_python_of_a_pack_runs_a_sweep_with_the_programs_own_sources(order, 
     ended = list(events(told))[-1]
     process.wait(10)
     assert not ended.problems
-    assert [row.status for row in ended.report.rows] == [RowStatus.DONE, RowStatus.DONE]
+    assert [row.status for row in ended.report.rows] == [sweeps.RowStatus.DONE, sweeps.RowStatus.DONE]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the Python of the pack is a shell script")
@@ -110,7 +102,7 @@ def test_a_python_without_dask_is_named_with_the_line_that_installs_it(order, pa
 
 def test_what_a_sweep_needs_is_what_the_project_says(root):
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    assert set(NEEDED_FOR_SWEEPS) == set(project["optional-dependencies"]["sweep"])
+    assert set(sweeps.NEEDED_FOR_SWEEPS) == set(project["optional-dependencies"]["sweep"])
 
 
 def test_a_sweep_that_is_stopped_before_it_begins_was_cancelled(order, monkeypatch):
@@ -119,26 +111,26 @@ def test_a_sweep_that_is_stopped_before_it_begins_was_cancelled(order, monkeypat
     ended = list(events(told))[-1]
     process.wait(10)
     codes = [one.code for one in ended.problems]
-    assert codes == [ErrorCode.CANCELLED] or ended.report.status is SweepStatus.CANCELLED
+    assert codes == [ErrorCode.CANCELLED] or ended.report.status is sweeps.SweepStatus.CANCELLED
 
 
 @pytest.mark.slow
 def test_a_stopped_sweep_keeps_what_is_done_and_goes_on(order, tmp_path):
     (tmp_path / "slow.toml").write_text(TEXT.format("tenths_300"))
-    sweep = Sweep(recipes=("a.toml", "slow.toml"))
-    process, told = started(SweepOrder(sweep=sweep, folder=str(tmp_path), texts=order.texts, out=order.out, workers=1,
-                                       handlers=FAKE))  # fmt: skip
+    sweep = sweeps.Sweep(recipes=("a.toml", "slow.toml"))
+    process, told = started(sweeps.SweepOrder(sweep=sweep, folder=str(tmp_path), texts=order.texts, out=order.out,
+                                              workers=1, handlers=FAKE))  # fmt: skip
     for event in events(told):
-        if isinstance(event, JobAdvanced) and event.detail == "tenths_300":
+        if isinstance(event, sweeps.JobAdvanced) and event.detail == "tenths_300":
             process.stop()
     process.wait(10)
-    assert event.report.status is SweepStatus.CANCELLED
-    assert [row.status for row in event.report.rows] == [RowStatus.DONE, RowStatus.CANCELLED]
+    assert event.report.status is sweeps.SweepStatus.CANCELLED
+    assert [row.status for row in event.report.rows] == [sweeps.RowStatus.DONE, sweeps.RowStatus.CANCELLED]
     (tmp_path / "slow.toml").write_text(TEXT.format("ok") + "[measure]\nrounds = 3\n")
-    process, told = started(SweepOrder(sweep=sweep, folder=str(tmp_path), texts=order.texts, out=order.out, workers=1,
-                                       handlers=FAKE))  # fmt: skip
+    process, told = started(sweeps.SweepOrder(sweep=sweep, folder=str(tmp_path), texts=order.texts, out=order.out,
+                                              workers=1, handlers=FAKE))  # fmt: skip
     found = list(events(told))
     process.wait(10)
-    begin = next(one for one in found if isinstance(one, SweepAdvanced))
+    begin = next(one for one in found if isinstance(one, sweeps.SweepAdvanced))
     assert ([row.job for row in begin.kept], begin.done, begin.total) == (["1"], 1, 2)
-    assert found[-1].report.status is SweepStatus.OK
+    assert found[-1].report.status is sweeps.SweepStatus.OK

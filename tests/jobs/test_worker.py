@@ -17,20 +17,8 @@ from pathlib import Path
 import pytest
 
 from ace_studio.jobs.channel import Channel
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode
-from ace_studio.records.messages import (
-    AnyEvent,
-    CancelRequest,
-    FileInspected,
-    InspectRequest,
-    JobCancelled,
-    JobFailed,
-    Progress,
-    ShutdownRequest,
-    WorkerReady,
-    decode_event,
-    encode_message,
-)
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="hands a descriptor to a process")
 CHILD = """
@@ -62,19 +50,19 @@ class Serving:
 
     def __init__(self, channel: Channel, process: subprocess.Popen[bytes]) -> None:
         self._channel, self._process = channel, process
-        assert isinstance(self.receive(), WorkerReady)
+        assert isinstance(self.receive(), messages.WorkerReady)
 
     def ask(self, job: str, path: str) -> None:
-        self._channel.send(encode_message(InspectRequest(job=job, path=path)))
+        self._channel.send(messages.encode_message(messages.InspectRequest(job=job, path=path)))
 
     def cancel(self, job: str) -> None:
-        self._channel.send(encode_message(CancelRequest(job=job)))
+        self._channel.send(messages.encode_message(messages.CancelRequest(job=job)))
 
-    def receive(self) -> AnyEvent:
-        return decode_event(self._channel.receive())
+    def receive(self) -> messages.AnyEvent:
+        return messages.decode_event(self._channel.receive())
 
     def shut_down(self) -> int:
-        self._channel.send(encode_message(ShutdownRequest(job="")))
+        self._channel.send(messages.encode_message(messages.ShutdownRequest(job="")))
         return self._process.wait(30)
 
 
@@ -105,7 +93,7 @@ def test_requests_are_answered_in_order_until_the_shutdown(start: Start) -> None
     serving.ask("1", "path")
     serving.ask("2", "environment HOME")
     events = [serving.receive(), serving.receive()]
-    assert [event.job for event in events if isinstance(event, FileInspected)] == ["1", "2"]
+    assert [event.job for event in events if isinstance(event, messages.FileInspected)] == ["1", "2"]
     assert serving.shut_down() == 0
 
 
@@ -115,29 +103,29 @@ def test_what_is_too_large_for_a_message_fails_with_a_remedy_and_the_next_job_ru
     serving.ask("1", f"{command} 200000")
     serving.ask("2", "environment HOME")
     failed = serving.receive()
-    assert isinstance(failed, JobFailed)
+    assert isinstance(failed, messages.JobFailed)
     assert failed.problems[0].code is ErrorCode.UNSUPPORTED
     assert "too large to be shown: 0.2 MB" in failed.problems[0].what
     assert "Trace a part of the model" in failed.problems[0].remedy
-    assert isinstance(serving.receive(), FileInspected)
+    assert isinstance(serving.receive(), messages.FileInspected)
 
 
 def test_a_cancel_arrives_while_the_job_runs(start: Start) -> None:
     serving = start()
     serving.ask("1", "listen")
-    assert isinstance(serving.receive(), Progress)
+    assert isinstance(serving.receive(), messages.Progress)
     serving.cancel("1")
-    while isinstance(event := serving.receive(), Progress):
+    while isinstance(event := serving.receive(), messages.Progress):
         pass
-    assert event == JobCancelled(job="1")
+    assert event == messages.JobCancelled(job="1")
 
 
 def test_a_job_that_never_reports_is_interrupted(start: Start) -> None:
     serving = start(interrupt_after_s=0.05)
     serving.ask("1", "sleep")
-    assert isinstance(serving.receive(), Progress)
+    assert isinstance(serving.receive(), messages.Progress)
     serving.cancel("1")
-    assert serving.receive() == JobCancelled(job="1")
+    assert serving.receive() == messages.JobCancelled(job="1")
     assert serving.shut_down() == 0
 
 
@@ -146,17 +134,17 @@ def test_a_module_that_is_being_imported_is_not_left_half_done(start: Start, tmp
     (tmp_path / "slow_to_import.py").write_text(source, encoding="utf-8")
     serving = start(interrupt_after_s=0.05)
     serving.ask("1", f"import_and_sleep {tmp_path}")
-    assert isinstance(serving.receive(), Progress)
+    assert isinstance(serving.receive(), messages.Progress)
     serving.cancel("1")
-    assert serving.receive() == JobCancelled(job="1")
+    assert serving.receive() == messages.JobCancelled(job="1")
     serving.ask("2", "imported done")
     answer = serving.receive()
-    assert isinstance(answer, FileInspected) and answer.report.path == "whole"
+    assert isinstance(answer, messages.FileInspected) and answer.report.path == "whole"
 
 
 def test_a_job_whose_handler_begins_late_is_interrupted_all_the_same(start: Start) -> None:
     serving = start(interrupt_after_s=0.02, late_s=0.5)  # late by many times what the interrupt takes
     serving.ask("1", "sleep_unseen")
-    assert isinstance(serving.receive(), Progress)
+    assert isinstance(serving.receive(), messages.Progress)
     serving.cancel("1")
-    assert serving.receive() == JobCancelled(job="1")
+    assert serving.receive() == messages.JobCancelled(job="1")

@@ -1,19 +1,9 @@
 import pytest
 
+from ace_studio.records import sweep_file
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.file import parse_toml
 from ace_studio.records.recipes.recipe import Objective
-from ace_studio.records.sweep_file import (
-    axis_text,
-    axis_values,
-    checked_sweep,
-    exclusion_text,
-    exclusions_of,
-    read_jobs,
-    sweep_jobs,
-    sweep_text,
-    word_of,
-)
 from ace_studio.records.sweeps import Axis, Sweep
 
 RECIPE = """format = 1
@@ -37,8 +27,8 @@ def folder(tmp_path):
 
 
 def jobs_of(folder, **document):
-    sweep = checked_sweep({"format": 1, "recipes": ["a.toml"], **document}, name="s.toml")
-    return sweep_jobs(sweep, folder, name="s.toml")
+    sweep = sweep_file.checked_sweep({"format": 1, "recipes": ["a.toml"], **document}, name="s.toml")
+    return sweep_file.sweep_jobs(sweep, folder, name="s.toml")
 
 
 def test_every_recipe_has_every_combination_in_the_order_of_the_file(folder):
@@ -70,7 +60,7 @@ def test_every_recipe_has_every_combination_in_the_order_of_the_file(folder):
 def test_a_value_of_an_axis_takes_its_place_in_the_recipe(folder, axis, value, get, expected):
     (job,) = jobs_of(folder, axes={axis: [value]})
     assert get(job.recipe) == expected
-    assert job.axes == {axis: word_of(value)}
+    assert job.axes == {axis: sweep_file.word_of(value)}
 
 
 def test_a_shape_replaces_the_examples_and_keeps_the_type_and_values_of_the_recipe(folder):
@@ -96,13 +86,13 @@ def test_an_exclusion_leaves_out_the_jobs_that_have_all_of_its_values(folder):
 
 def test_exclusions_on_one_line_come_back(folder):
     exclude = ({"plan": "fp32", "threads": 2}, {"plan": {"default": "int8-static", "rest": "bf16"}}, {"shape": "x=1x2"})
-    text = exclusion_text(exclude)
+    text = sweep_file.exclusion_text(exclude)
     assert text.startswith("plan = fp32, threads = 2; plan = {")
-    assert exclusions_of(text) == exclude
-    assert exclusions_of(" ; ") == ()
+    assert sweep_file.exclusions_of(text) == exclude
+    assert sweep_file.exclusions_of(" ; ") == ()
     for wrong in ("fp32", "plan =", "plan = {"):
         with pytest.raises(AceError):
-            exclusions_of(wrong)
+            sweep_file.exclusions_of(wrong)
 
 
 def test_all_mistakes_are_told_with_their_lines(folder):
@@ -111,7 +101,7 @@ def test_all_mistakes_are_told_with_their_lines(folder):
         '[[exclude]]\nplan = "fp16"\n[[exclude]]\ncolour = 1\n'
     )
     with pytest.raises(AceError) as caught:
-        read_jobs([folder / "s.toml"])
+        sweep_file.read_jobs([folder / "s.toml"])
     assert [(one.where, one.what) for one in caught.value.problems] == [
         ("s.toml:3", "A sweep has no 'foo'"),
         ("s.toml:5", "There is no axis 'speed'"),
@@ -125,7 +115,7 @@ def test_all_mistakes_are_told_with_their_lines(folder):
 def test_a_value_that_the_recipe_cannot_have_is_told_where_the_sweep_names_it(folder):
     (folder / "s.toml").write_text('format = 1\nrecipes = ["a.toml"]\n[axes]\nplan = ["fp32", "int9"]\n')
     with pytest.raises(AceError) as caught:
-        read_jobs([folder / "s.toml"])
+        sweep_file.read_jobs([folder / "s.toml"])
     (problem,) = caught.value.problems
     assert (problem.where, problem.what) == ("s.toml:4", "[plan] default: 'int9' is not a precision")
     assert "a.toml" in problem.why
@@ -148,11 +138,11 @@ def test_too_many_jobs_and_none_are_told_before_anything_starts(folder):
 
 
 def test_recipes_alone_are_a_sweep_without_axes(folder):
-    jobs = read_jobs([folder / "a.toml", folder / "b.toml"])
+    jobs = sweep_file.read_jobs([folder / "a.toml", folder / "b.toml"])
     assert [(job.recipe_path, job.axes) for job in jobs] == [(str(folder / name), {}) for name in ("a.toml", "b.toml")]
     (folder / "s.toml").write_text('format = 1\nrecipes = ["a.toml"]\n')
     with pytest.raises(AceError, match="cannot be mixed"):
-        read_jobs([folder / "s.toml", folder / "a.toml"])
+        sweep_file.read_jobs([folder / "s.toml", folder / "a.toml"])
 
 
 @pytest.mark.parametrize(
@@ -169,14 +159,14 @@ def test_recipes_alone_are_a_sweep_without_axes(folder):
     ],
 )
 def test_a_line_of_values_is_read_and_written_again(text, values):
-    assert axis_values(text) == values
-    assert axis_values(axis_text(values)) == values
+    assert sweep_file.axis_values(text) == values
+    assert sweep_file.axis_values(sweep_file.axis_text(values)) == values
 
 
 @pytest.mark.parametrize("text", ["[fp32", '"fp32', '{ default = "x"'])
 def test_a_line_that_is_not_closed_is_an_error(text):
     with pytest.raises(AceError, match="not closed"):
-        axis_values(text)
+        sweep_file.axis_values(text)
 
 
 def test_a_sweep_is_written_as_it_is_read():
@@ -186,5 +176,5 @@ def test_a_sweep_is_written_as_it_is_read():
         exclude=({"plan": "fp32", "shape": "x=1x2"},),
         files=("data/*",),
     )
-    text = sweep_text(sweep)
-    assert checked_sweep(parse_toml(text, "s"), name="s", text=text) == sweep
+    text = sweep_file.sweep_text(sweep)
+    assert sweep_file.checked_sweep(parse_toml(text, "s"), name="s", text=text) == sweep

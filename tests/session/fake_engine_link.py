@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus
 from ace_studio.records.graph import GraphTable, OpKind
-from ace_studio.records.messages import (
-    AnyRequest,
-    EntryPoint,
-    FileInspected,
-    FileReport,
-    FileToTrust,
-    ModelCaptured,
-    WorkerLost,
-    WorkerReady,
-)
 from ace_studio.records.results import (
     CaptureAttempt,
     CaptureReport,
@@ -30,11 +21,11 @@ from ace_studio.session.session import Session
 
 class FakeEngineLink:
     def __init__(self) -> None:
-        self.sent: list[AnyRequest] = []
+        self.sent: list[messages.AnyRequest] = []
         self.cancelled: list[str] = []
         self.restarts = 0
 
-    def send(self, request: AnyRequest) -> None:
+    def send(self, request: messages.AnyRequest) -> None:
         self.sent.append(request)
 
     def cancel(self, job: str) -> None:
@@ -49,15 +40,17 @@ class FakeEngineLink:
         return self.sent[-1].job
 
 
-READY = WorkerReady(protocol=1, pid=1, python="3.11", torch="2.13", seconds=1.0)
+READY = messages.WorkerReady(protocol=1, pid=1, python="3.11", torch="2.13", seconds=1.0)
 
 
-def lost(code: ErrorCode = ErrorCode.CRASH, job: str = "") -> WorkerLost:
-    return WorkerLost(job=job, problem=Problem(code=code, what="gone"), exit_code=-9)
+def lost(code: ErrorCode = ErrorCode.CRASH, job: str = "") -> messages.WorkerLost:
+    return messages.WorkerLost(job=job, problem=Problem(code=code, what="gone"), exit_code=-9)
 
 
-def entry(name: str, required_arguments: int = 0, kind: str = "function", is_module: bool = False) -> EntryPoint:
-    return EntryPoint(
+def entry(
+    name: str, required_arguments: int = 0, kind: str = "function", is_module: bool = False
+) -> messages.EntryPoint:
+    return messages.EntryPoint(
         name=name, line=1, kind=kind, signature="()", required_arguments=required_arguments, is_module=is_module
     )
 
@@ -68,13 +61,13 @@ def inspected(
     sha256: str = "aa",
     trust: str = "code",
     path: str = "/m/model.py",
-    files: tuple[FileToTrust, ...] = (),
-) -> FileInspected:
+    files: tuple[messages.FileToTrust, ...] = (),
+) -> messages.FileInspected:
     entries = tuple(entry(name, required_arguments=1 if name == "evaluate" else 0) for name in names)
-    report = FileReport(
+    report = messages.FileReport(
         path=path, kind="python", label="Python", sha256=sha256, size_bytes=1, trust=trust, entries=entries, files=files
     )
-    return FileInspected(job=job, report=report)
+    return messages.FileInspected(job=job, report=report)
 
 
 def graph(*op_ids: str) -> GraphTable:
@@ -90,8 +83,8 @@ CAPTURE = CaptureReport(rung="export", ops=2, seconds=1.0)
 RUNG = CaptureAttempt(name="export", status="ok")  # type: ignore[arg-type]
 
 
-def captured(job: str, *op_ids: str) -> ModelCaptured:
-    return ModelCaptured(job=job, fingerprint="f1", capture=CAPTURE, graph=graph(*op_ids))
+def captured(job: str, *op_ids: str) -> messages.ModelCaptured:
+    return messages.ModelCaptured(job=job, fingerprint="f1", capture=CAPTURE, graph=graph(*op_ids))
 
 
 def target_run(target: str, artifact: str | None = None) -> TargetRun:

@@ -3,17 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import OpKind
-from ace_studio.records.messages import (
-    FixTried,
-    JobFailed,
-    JobFinished,
-    JobWarned,
-    ModelCaptured,
-    TraceRequest,
-    WarningFound,
-)
 from ace_studio.records.results import CaptureReport, Warning
 from ace_studio.session.run_warnings import job_warnings
 from tests.gui.graph_tables import partial_capture
@@ -24,8 +16,8 @@ from tests.session.fake_engine_link import captured, fix_of, lost
 def test_fixes_are_kept_for_the_capture_that_they_were_found_for(partial, engine, fingerprint, kept):
     before = partial.document.fingerprint
     partial.jobs.try_fixes("/models/net.py", 10)
-    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))
-    partial.apply(JobFinished(job=engine.job))
+    partial.apply(messages.FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))
+    partial.apply(messages.JobFinished(job=engine.job))
     partial.jobs.trace()
     event = captured(engine.job, "a")
     partial.apply(replace(event, fingerprint=before if fingerprint == "same" else "other"))
@@ -35,7 +27,7 @@ def test_fixes_are_kept_for_the_capture_that_they_were_found_for(partial, engine
 def test_a_trace_that_fails_leaves_the_reason_until_the_next_one(opened, engine):
     problem = Problem(code=ErrorCode.NOT_CAPTURED, what="No rung captured it", where="model.py:3")
     opened.jobs.trace()
-    opened.apply(JobFailed(job=engine.job, problems=(problem,)))
+    opened.apply(messages.JobFailed(job=engine.job, problems=(problem,)))
     assert opened.document.failure.problems == (problem,)
     assert opened.document.graph is None
     opened.jobs.trace()
@@ -47,8 +39,8 @@ def test_a_graph_without_its_end_keeps_the_reason_at_its_frontier(opened, engine
     cut = replace(table, kind=tuple(OpKind.OP if kind is OpKind.OUTPUT else kind for kind in table.kind))
     problem = Problem(code=ErrorCode.NOT_CAPTURED, what="It stopped at op 12")
     opened.jobs.trace()
-    opened.apply(ModelCaptured(job=engine.job, fingerprint="f", capture=capture, graph=cut))
-    opened.apply(JobFailed(job=engine.job, problems=(problem,)))
+    opened.apply(messages.ModelCaptured(job=engine.job, fingerprint="f", capture=capture, graph=cut))
+    opened.apply(messages.JobFailed(job=engine.job, problems=(problem,)))
     assert opened.document.failure.job == opened.document.graph_job
 
 
@@ -56,8 +48,8 @@ def test_a_run_that_fails_after_a_whole_capture_is_no_failure_of_the_capture(ope
     table, _ = partial_capture(2)
     opened.jobs.run()
     whole = CaptureReport(rung="export", ops=3, seconds=1.0)
-    opened.apply(ModelCaptured(job=engine.job, fingerprint="f", capture=whole, graph=table))
-    opened.apply(JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.NO_DATA, what="No data"),)))
+    opened.apply(messages.ModelCaptured(job=engine.job, fingerprint="f", capture=whole, graph=table))
+    opened.apply(messages.JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.NO_DATA, what="No data"),)))
     assert opened.document.failure is None
 
 
@@ -67,8 +59,8 @@ def test_a_process_that_dies_while_tracing_is_the_reason_too_and_refused_trust_i
     assert opened.document.failure.problems[0].code is ErrorCode.CRASH
     opened.apply(captured("other", "a"))
     opened.jobs.trace()
-    assert isinstance(engine.sent[-1], TraceRequest)
-    opened.apply(JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.UNTRUSTED, what="May it run?"),)))
+    assert isinstance(engine.sent[-1], messages.TraceRequest)
+    opened.apply(messages.JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.UNTRUSTED, what="May it run?"),)))
     assert opened.document.failure is None
 
 
@@ -76,7 +68,7 @@ def test_a_warning_of_a_running_job_is_shown_at_once_and_only_once(opened, engin
     silent = Problem(code=ErrorCode.TIMEOUT, what="nothing was reported", remedy="wait, or stop it")
     opened.jobs.trace()
     for _ in range(2):
-        opened.apply(JobWarned(job=engine.job, problem=silent))
+        opened.apply(messages.JobWarned(job=engine.job, problem=silent))
     assert opened.document.problems == (silent,)
     assert opened.document.activity.is_working and opened.document.failure is None
 
@@ -84,8 +76,8 @@ def test_a_warning_of_a_running_job_is_shown_at_once_and_only_once(opened, engin
 def test_a_warning_is_shown_before_the_run_ends_and_not_after_the_next_one_began(opened, engine):
     leaked = Warning(code="leaked-calibration", what="16 of 16 samples are also evaluated on")
     opened.jobs.run()
-    opened.apply(WarningFound(job=engine.job, warning=leaked))
+    opened.apply(messages.WarningFound(job=engine.job, warning=leaked))
     assert job_warnings(opened.document) == (leaked,) and opened.document.activity.is_working
-    opened.apply(JobFinished(job=engine.job))
+    opened.apply(messages.JobFinished(job=engine.job))
     opened.jobs.run()
     assert job_warnings(opened.document) == ()

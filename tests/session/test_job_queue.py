@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    AttemptEnded,
-    AttemptStarted,
-    DoctorRequest,
-    JobCancelled,
-    JobFinished,
-    Phase,
-    Progress,
-    TraceRequest,
-)
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
@@ -38,7 +29,7 @@ def test_cancelling_shows_at_once_and_asks_the_engine_once(opened: Session, engi
     opened.jobs.cancel()
     assert opened.document.activity.state is EngineState.CANCELLING
     assert engine.cancelled == [job]
-    opened.apply(JobCancelled(job=job))
+    opened.apply(messages.JobCancelled(job=job))
     assert opened.document.activity.state is EngineState.IDLE
     assert opened.document.problems == ()
 
@@ -52,14 +43,14 @@ def test_a_job_stopped_by_force_restarts_the_engine_without_a_problem(opened: Se
     assert opened.document.activity.state is EngineState.STARTING
     opened.jobs.trace()
     opened.apply(READY)
-    assert isinstance(engine.sent[-1], TraceRequest) and engine.sent[-1].job != job
+    assert isinstance(engine.sent[-1], messages.TraceRequest) and engine.sent[-1].job != job
 
 
 def test_a_job_sent_to_a_dying_engine_is_sent_again(opened: Session, engine: FakeEngineLink) -> None:
     opened.jobs.trace()
     old = engine.job
     opened.jobs.cancel()
-    opened.apply(JobCancelled(job=old))
+    opened.apply(messages.JobCancelled(job=old))
     opened.jobs.request_environment()
     new = engine.job
     opened.apply(lost(ErrorCode.CANCELLED, job=old))
@@ -85,7 +76,7 @@ def test_an_engine_that_never_comes_up_is_not_started_for_ever(session: Session,
     session.jobs.request_environment()
     assert engine.restarts == 1
     session.apply(READY)
-    assert isinstance(engine.sent[-1], DoctorRequest)
+    assert isinstance(engine.sent[-1], messages.DoctorRequest)
 
 
 def test_an_engine_that_dies_without_any_work_is_given_up_after_three_times(
@@ -103,17 +94,19 @@ def test_a_new_process_in_the_middle_of_a_trace_is_no_end_of_it_and_nothing_is_s
 ) -> None:
     opened.jobs.trace()
     job, sent = engine.job, len(engine.sent)
-    opened.apply(AttemptStarted(job=job, name="export", limit_s=600))
+    opened.apply(messages.AttemptStarted(job=job, name="export", limit_s=600))
     problem = Problem(code=ErrorCode.CRASH, what="Capturing with export ended the engine process")
     outcome = CaptureAttempt(name="export", status=AttemptStatus.CRASHED, error=problem)
-    opened.apply(AttemptEnded(job=job, outcome=outcome))
-    opened.apply(Progress(job=job, phase=Phase.START, detail="a new process, going on without export"))
+    opened.apply(messages.AttemptEnded(job=job, outcome=outcome))
+    opened.apply(
+        messages.Progress(job=job, phase=messages.Phase.START, detail="a new process, going on without export")
+    )
     opened.apply(READY)
     assert opened.document.activity.state is EngineState.BUSY and opened.document.activity.verb is JobKind.TRACE
     assert opened.document.rungs == (outcome,)
     assert not opened.document.problems
     opened.apply(captured(job))
-    opened.apply(JobFinished(job=job))
+    opened.apply(messages.JobFinished(job=job))
     assert opened.document.activity.state is EngineState.IDLE
     assert (len(engine.sent), engine.restarts) == (sent, 0)
 
@@ -130,4 +123,4 @@ def test_cancelling_ends_an_engine_that_is_starting_and_what_waits_for_it(
     assert session.document.activity.state is EngineState.LOST and session.document.problems == ()
     session.jobs.trace()
     session.apply(READY)
-    assert engine.restarts == 1 and isinstance(engine.sent[-1], TraceRequest)
+    assert engine.restarts == 1 and isinstance(engine.sent[-1], messages.TraceRequest)

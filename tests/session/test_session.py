@@ -4,24 +4,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.messages import (
-    AnyEvent,
-    AttemptEnded,
-    BaselineMeasured,
-    FileInspected,
-    FileReport,
-    InspectRequest,
-    JobCancelled,
-    JobFailed,
-    JobFinished,
-    LogLine,
-    Phase,
-    Progress,
-    TargetAtWork,
-    TargetFinished,
-    TraceRequest,
-)
 from ace_studio.records.recipes.recipe import Goal, ModelChoice
 from ace_studio.records.results import Baseline
 from ace_studio.records.tensors import DimChoice, TensorSpec
@@ -46,7 +30,7 @@ def test_opening_a_model_asks_what_it_is_and_fills_in_what_is_plain(
 ) -> None:
     session.apply(READY)
     session.files.open_path(model)
-    assert engine.sent == [InspectRequest(job=engine.job, path=str(model))]
+    assert engine.sent == [messages.InspectRequest(job=engine.job, path=str(model))]
     session.apply(inspected(engine.job, "helper", "make_model", "tracing_inputs", "calibration_inputs", "evaluate"))
     document = session.document
     assert document.recipe.model == ModelChoice(source="model.py", entry="make_model")
@@ -68,8 +52,10 @@ def test_a_model_of_a_package_opens_by_its_name_with_the_inputs_that_it_proposes
     assert session.document.recipe.model.source == "timm:resnet18"
     assert session.document.recent_files == ("timm:resnet18",)
     rows = tuple({"x": TensorSpec(shape=(batch, 3, 224, 224))} for batch in (1, 2))
-    report = FileReport(path="timm:resnet18", kind="timm", label="", sha256="", size_bytes=0, trust="data", inputs=rows)
-    session.apply(FileInspected(job=engine.job, report=report))
+    report = messages.FileReport(
+        path="timm:resnet18", kind="timm", label="", sha256="", size_bytes=0, trust="data", inputs=rows
+    )
+    session.apply(messages.FileInspected(job=engine.job, report=report))
     assert session.document.recipe.inputs.rows == rows
     assert not session.document.is_dirty and not session.document.needs_trust
 
@@ -86,15 +72,15 @@ def test_a_trace_is_followed_to_its_end_and_findings_are_never_undone(opened: Se
     opened.choices.set_dim("x.0", DimChoice.DYNAMIC)
     opened.jobs.trace()
     request = engine.sent[-1]
-    assert isinstance(request, TraceRequest) and request.recipe == opened.document.recipe
+    assert isinstance(request, messages.TraceRequest) and request.recipe == opened.document.recipe
     job = engine.job
-    opened.apply(Progress(job=job, phase=Phase.CAPTURE, detail="export", fraction=0.5))
+    opened.apply(messages.Progress(job=job, phase=messages.Phase.CAPTURE, detail="export", fraction=0.5))
     activity = opened.document.activity
-    assert (activity.state, activity.verb, activity.phase) == (EngineState.BUSY, JobKind.TRACE, Phase.CAPTURE)
+    assert (activity.state, activity.verb, activity.phase) == (EngineState.BUSY, JobKind.TRACE, messages.Phase.CAPTURE)
     assert (activity.detail, activity.fraction) == ("export", 0.5)
-    opened.apply(AttemptEnded(job=job, outcome=RUNG))
+    opened.apply(messages.AttemptEnded(job=job, outcome=RUNG))
     opened.apply(captured(job, "a", "b"))
-    opened.apply(JobFinished(job=job))
+    opened.apply(messages.JobFinished(job=job))
     assert opened.document.activity.state is EngineState.IDLE
     assert opened.document.capture is CAPTURE and opened.document.rungs == (RUNG,)
     assert not opened.document.is_stale
@@ -111,14 +97,14 @@ def test_a_run_fills_the_table_as_it_goes_and_ends_in_the_history(
 ) -> None:
     opened.jobs.run(tmp_path / "out")
     job = engine.job
-    opened.apply(BaselineMeasured(job=job, fingerprint="f1", baseline=Baseline(size_bytes=5)))
-    opened.apply(TargetAtWork(job=job, target="openvino", index=2))
+    opened.apply(messages.BaselineMeasured(job=job, fingerprint="f1", baseline=Baseline(size_bytes=5)))
+    opened.apply(messages.TargetAtWork(job=job, target="openvino", index=2))
     assert opened.document.activity.run == 2
     for index, target in ((2, "openvino"), (0, "eager"), (2, "openvino again"), (0, "inductor")):
-        opened.apply(TargetFinished(job=job, fingerprint="f1", index=index, run=target_run(target)))
+        opened.apply(messages.TargetFinished(job=job, fingerprint="f1", index=index, run=target_run(target)))
     assert [run.target for run in opened.document.runs] == ["inductor", "openvino again"]
     assert opened.history.store.list() == ()
-    opened.apply(JobFinished(job=job, result=result(target_run("openvino")), output=str(tmp_path / "out")))
+    opened.apply(messages.JobFinished(job=job, result=result(target_run("openvino")), output=str(tmp_path / "out")))
     assert [run.target for run in opened.document.runs] == ["openvino"]
     assert opened.document.selection.run == 0
     (past,) = opened.history.store.list()
@@ -132,12 +118,12 @@ def test_a_late_answer_of_an_old_job_is_filed_but_not_shown(opened: Session, eng
     opened.jobs.run()
     old = engine.job
     opened.jobs.cancel()
-    opened.apply(JobCancelled(job=old))
-    late: list[AnyEvent] = [
+    opened.apply(messages.JobCancelled(job=old))
+    late: list[messages.AnyEvent] = [
         captured(old, "a"),
-        TargetFinished(job=old, fingerprint="f1", index=0, run=target_run("eager")),
-        Progress(job=old, phase=Phase.MEASURE),
-        JobFinished(job=old, result=result(target_run("eager")), output=""),
+        messages.TargetFinished(job=old, fingerprint="f1", index=0, run=target_run("eager")),
+        messages.Progress(job=old, phase=messages.Phase.MEASURE),
+        messages.JobFinished(job=old, result=result(target_run("eager")), output=""),
     ]
     for event in late:
         opened.apply(event)
@@ -149,7 +135,7 @@ def test_a_late_answer_of_an_old_job_is_filed_but_not_shown(opened: Session, eng
 def test_a_failed_job_leaves_its_problems_and_the_engine_idle(opened: Session, engine: FakeEngineLink) -> None:
     opened.jobs.trace()
     problem = Problem(code=ErrorCode.USER_CODE, what="forward() raised")
-    opened.apply(JobFailed(job=engine.job, problems=(problem,)))
+    opened.apply(messages.JobFailed(job=engine.job, problems=(problem,)))
     assert opened.document.problems == (problem,)
     assert opened.document.activity.state is EngineState.IDLE
 
@@ -157,14 +143,16 @@ def test_a_failed_job_leaves_its_problems_and_the_engine_idle(opened: Session, e
 def test_log_lines_are_kept_up_to_the_limit(session: Session) -> None:
     session.set_setting("log_lines", 100)
     for number in range(150):
-        session.apply(LogLine(text=str(number)))
+        session.apply(messages.LogLine(text=str(number)))
     assert session.document.log == tuple(str(number) for number in range(50, 150))
 
 
-def followed(times, clock, job, *, steps=((Phase.LOAD, 1.0), (Phase.CAPTURE, 5.0), (Phase.LOAD, 2.0))):
+def followed(
+    times, clock, job, *, steps=((messages.Phase.LOAD, 1.0), (messages.Phase.CAPTURE, 5.0), (messages.Phase.LOAD, 2.0))
+):
     document = Document(folder="/here")
     for phase, seconds in steps:
-        document = replace(document, steps=times.heard(Progress(job=job, phase=phase), document))
+        document = replace(document, steps=times.heard(messages.Progress(job=job, phase=phase), document))
         clock[0] += seconds
     return document
 
@@ -176,13 +164,13 @@ def test_a_phase_that_comes_twice_is_one_step_and_the_next_job_knows_what_to_exp
     assert [step.usual_s for step in document.steps] == [None, None]
     ended = times.ended(document, is_finished=True)
     assert [(step.phase, step.seconds, step.since_s) for step in ended] == [
-        (Phase.LOAD, 3.0, None),
-        (Phase.CAPTURE, 5.0, None),
+        (messages.Phase.LOAD, 3.0, None),
+        (messages.Phase.CAPTURE, 5.0, None),
     ]
-    later = followed(times, clock, "run-2", steps=((Phase.LOAD, 1.0),))
+    later = followed(times, clock, "run-2", steps=((messages.Phase.LOAD, 1.0),))
     assert [(step.phase, step.seconds, step.usual_s) for step in later.steps] == [
-        (Phase.LOAD, 0.0, 3.0),
-        (Phase.CAPTURE, None, 5.0),
+        (messages.Phase.LOAD, 0.0, 3.0),
+        (messages.Phase.CAPTURE, None, 5.0),
     ]
 
 
@@ -190,6 +178,8 @@ def test_progress_within_a_phase_changes_nothing_and_a_cancelled_job_teaches_not
     clock = [0.0]
     times = StepTimes(Settings(tmp_path / "s.json"), lambda: clock[0])
     document = followed(times, clock, "run-1")
-    assert times.heard(Progress(job="run-1", phase=Phase.LOAD, fraction=0.5), document) is document.steps
+    assert (
+        times.heard(messages.Progress(job="run-1", phase=messages.Phase.LOAD, fraction=0.5), document) is document.steps
+    )
     times.ended(document, is_finished=False)
     assert [step.usual_s for step in followed(times, clock, "run-2").steps] == [None, None]

@@ -12,19 +12,10 @@ import time
 from pathlib import Path
 
 from ace_studio.engine.progress import Reporter
+from ace_studio.records import results
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import AnyRequest, JobFinished, Phase, RunRequest
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.results import (
-    RESULT_NAME,
-    Baseline,
-    Latency,
-    Result,
-    ResultStatus,
-    RunStatus,
-    TargetRun,
-    encode_result,
-)
 
 LOG_VARIABLE = "ACE_SWEEP_LOG"
 
@@ -51,25 +42,25 @@ def run(request: RunRequest, reporter: Reporter) -> None:
     result = result_of(request.recipe)
     (Path(request.output) / "artifacts").mkdir(parents=True, exist_ok=True)
     (Path(request.output) / "artifacts" / "model.pt2").write_bytes(b"artifact")
-    (Path(request.output) / RESULT_NAME).write_bytes(encode_result(result))
+    (Path(request.output) / results.RESULT_NAME).write_bytes(results.encode_result(result))
     _log(request, "end")
     reporter.emit(JobFinished(job=request.job, result=result, output=request.output))
 
 
-def result_of(recipe: Recipe) -> Result:
+def result_of(recipe: Recipe) -> results.Result:
     """A result whose figures follow from the recipe: more threads take less time, int8 is smaller and less accurate."""
     is_small = recipe.plan.default != "fp32"
-    base = Latency(p10=3.9, p50=4.0, p90=4.1, n=30)
+    base = results.Latency(p10=3.9, p50=4.0, p90=4.1, n=30)
     threads = recipe.measure.threads if isinstance(recipe.measure.threads, int) else 8
-    own = Latency(p10=1.9 / threads, p50=2.0 / threads, p90=2.2 / threads, n=30)
-    one = TargetRun(
-        target="eager", status=RunStatus.OK, precision=str(recipe.plan.default), latency_ms=own, speedup=2.0 * threads,
-        metric=0.89 if is_small else 0.9, size_bytes=1_000 if is_small else 4_000, artifact="artifacts/model.pt2",
-        verified=True,
+    own = results.Latency(p10=1.9 / threads, p50=2.0 / threads, p90=2.2 / threads, n=30)
+    one = results.TargetRun(
+        target="eager", status=results.RunStatus.OK, precision=str(recipe.plan.default), latency_ms=own,
+        speedup=2.0 * threads, metric=0.89 if is_small else 0.9, size_bytes=1_000 if is_small else 4_000,
+        artifact="artifacts/model.pt2", verified=True,
     )  # fmt: skip
-    return Result(
-        status=ResultStatus.OK, fingerprint="f" * 64, environment={}, baseline=Baseline(latency_ms=base, metric=0.9),
-        runs=(one,), chosen=0, goal_met=True,
+    return results.Result(
+        status=results.ResultStatus.OK, fingerprint="f" * 64, environment={},
+        baseline=results.Baseline(latency_ms=base, metric=0.9), runs=(one,), chosen=0, goal_met=True,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 from ace_studio.cli.agents import runner as runner_module
 from ace_studio.cli.agents.runner import AgentRunner
 from ace_studio.jobs.client import WorkerClient
+from ace_studio.records import sweeps
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import (
     FileInspected,
@@ -22,17 +23,6 @@ from ace_studio.records.messages import (
     TraceRequest,
 )
 from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
-from ace_studio.records.sweeps import (
-    JobAdvanced,
-    RowStatus,
-    Sweep,
-    SweepAdvanced,
-    SweepEnded,
-    SweepOrder,
-    SweepReport,
-    SweepRow,
-    SweepStatus,
-)
 from ace_studio.session.kept.trust import TrustStore
 
 
@@ -154,13 +144,13 @@ class FakeSweep:
 
     def __init__(self, order, on_event):
         self.orders.append(order)
-        on_event(SweepAdvanced(row=None, done=0, total=1, workers=1))
-        on_event(JobAdvanced(job="1", phase=str(Phase.LOWER)))
-        row = SweepRow(job="1", recipe="a.toml", axes={}, status=RowStatus.DONE)
+        on_event(sweeps.SweepAdvanced(row=None, done=0, total=1, workers=1))
+        on_event(sweeps.JobAdvanced(job="1", phase=str(Phase.LOWER)))
+        row = sweeps.SweepRow(job="1", recipe="a.toml", axes={}, status=sweeps.RowStatus.DONE)
         if "ab12" not in order.trusted_sha256:
             problem = Problem(code=ErrorCode.UNTRUSTED, what="no", where="/w/net.py", details="sha256:ab12")
-            row = SweepRow(job="1", recipe="a.toml", axes={}, status=RowStatus.FAILED, error=problem)
-        on_event(SweepEnded(report=SweepReport(status=SweepStatus.OK, rows=(row,))))
+            row = sweeps.SweepRow(job="1", recipe="a.toml", axes={}, status=sweeps.RowStatus.FAILED, error=problem)
+        on_event(sweeps.SweepEnded(report=sweeps.SweepReport(status=sweeps.SweepStatus.OK, rows=(row,))))
 
     def stop(self):
         self.orders.append("stopped")
@@ -173,7 +163,7 @@ def swept(monkeypatch):
     return FakeSweep.orders
 
 
-ORDER = SweepOrder(sweep=Sweep(recipes=("a.toml",)), folder="/w", out="/out", trusted_sha256=("cd34",))
+ORDER = sweeps.SweepOrder(sweep=sweeps.Sweep(recipes=("a.toml",)), folder="/w", out="/out", trusted_sha256=("cd34",))
 
 
 def test_a_sweep_runs_with_the_trust_of_the_user_only_and_a_refusal_says_how_it_is_given(runner, swept):
@@ -190,7 +180,7 @@ def test_what_a_trusted_folder_holds_is_swept_in_a_second_go(runner, swept, stor
     runner.begin(lambda event: None)
     ended = runner.sweep(ORDER, lambda event: None)
     assert [order.trusted_sha256 for order in swept] == [(), ("ab12",)]
-    assert ended.report.rows[0].status is RowStatus.DONE
+    assert ended.report.rows[0].status is sweeps.RowStatus.DONE
 
 
 def test_a_sweep_that_was_cancelled_before_it_began_is_stopped(runner, swept):

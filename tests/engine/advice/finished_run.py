@@ -3,22 +3,12 @@
 from msgspec.structs import replace
 
 from ace_studio.engine.advice import Facts
+from ace_studio.records import results
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import TargetReport
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
-from ace_studio.records.results import (
-    Baseline,
-    CaptureReport,
-    Latency,
-    OpReport,
-    OpSensitivity,
-    Result,
-    ResultStatus,
-    RunStatus,
-    TargetRun,
-)
 from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
 OPS = ("conv2d", "conv2d_1", "linear")
@@ -36,7 +26,7 @@ def table(
 
 
 def latency(p50=1.0):
-    return Latency(p10=p50, p50=p50, p90=p50, n=3)
+    return results.Latency(p10=p50, p50=p50, p90=p50, n=3)
 
 
 def op_report(op_id, **values):
@@ -48,12 +38,12 @@ def op_report(op_id, **values):
         "planned": "fp32",
         "actual": "fp32",
     }
-    return OpReport(id=op_id, **(given | values))
+    return results.OpReport(id=op_id, **(given | values))
 
 
-RUN = TargetRun(
-    target="onnxruntime", status=RunStatus.OK, precision="int8-static", latency_ms=latency(), speedup=4.0, sqnr_db=12.0,
-    size_bytes=1_000_000, verified=True,
+RUN = results.TargetRun(
+    target="onnxruntime", status=results.RunStatus.OK, precision="int8-static", latency_ms=latency(), speedup=4.0,
+    sqnr_db=12.0, size_bytes=1_000_000, verified=True,
 )  # fmt: skip
 
 
@@ -73,11 +63,11 @@ HERE = (
 
 
 def facts(run=RUN, *, recipe=RECIPE, targets=(), graph=None, cores=1, library=True, **result):
-    found = Result(
-        status=ResultStatus.OK,
+    found = results.Result(
+        status=results.ResultStatus.OK,
         fingerprint="f",
         environment={},
-        baseline=Baseline(),
+        baseline=results.Baseline(),
         **({"runs": (run,), "chosen": 0} | result),
     )
     return Facts(
@@ -87,7 +77,8 @@ def facts(run=RUN, *, recipe=RECIPE, targets=(), graph=None, cores=1, library=Tr
 
 def scan(*values):
     return tuple(
-        OpSensitivity(id=op_id, precision="int8-static", sqnr_db=db) for op_id, db in zip(OPS, values, strict=True)
+        results.OpSensitivity(id=op_id, precision="int8-static", sqnr_db=db)
+        for op_id, db in zip(OPS, values, strict=True)
     )
 
 
@@ -99,4 +90,4 @@ def applies(card, given):
 def captured(verdict):
     dims = (DimFinding(index=0, verdict=verdict, size=1), DimFinding(index=1, verdict=DimVerdict.STATIC, size=3))
     inputs = (InputFinding(name="x", dtype="float32", dims=dims),)
-    return CaptureReport(rung="export", ops=3, seconds=1.0, inputs=inputs)
+    return results.CaptureReport(rung="export", ops=3, seconds=1.0, inputs=inputs)

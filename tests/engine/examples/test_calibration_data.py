@@ -8,14 +8,7 @@ from ace_studio.engine.load import load_model
 from ace_studio.engine.pipeline.ready import make_ready
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import (
-    CalibrationChoice,
-    InputsChoice,
-    MeasureChoice,
-    ModelChoice,
-    Recipe,
-    Subset,
-)
+from ace_studio.records.recipes import recipe as recipes
 
 MODEL = """
 import torch
@@ -30,11 +23,11 @@ def labels():
 
 def _data(folder, given, **calibration):
     (folder / "model.py").write_text(MODEL)
-    recipe = Recipe(
-        model=ModelChoice(source="model.py", entry="make"),
-        inputs=InputsChoice(tracing="inputs"),
-        calibration=CalibrationChoice(inputs=given, **calibration),
-        measure=MeasureChoice(device="cpu"),
+    recipe = recipes.Recipe(
+        model=recipes.ModelChoice(source="model.py", entry="make"),
+        inputs=recipes.InputsChoice(tracing="inputs"),
+        calibration=recipes.CalibrationChoice(inputs=given, **calibration),
+        measure=recipes.MeasureChoice(device="cpu"),
     )
     loaded = load_model(recipe, folder, is_trusted=lambda sha256: True, reporter=Reporter())
     return make_ready(loaded, recipe, folder).loaded.data
@@ -43,7 +36,7 @@ def _data(folder, given, **calibration):
 def test_an_npz_file_gives_one_example_per_row(tmp_path):
     values = np.arange(40, dtype=np.float64).reshape(10, 4)
     np.savez(tmp_path / "data.npz", input=values)
-    found = list(_data(tmp_path, "data.npz", samples=4, subset=Subset.SPREAD).calibration())
+    found = list(_data(tmp_path, "data.npz", samples=4, subset=recipes.Subset.SPREAD).calibration())
     assert [float(one.tensors()[0][0, 0]) for one in found] == [0.0, 8.0, 20.0, 28.0]
     assert found[0].tensors()[0].dtype is torch.float32
 

@@ -12,26 +12,17 @@ from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
-from tests.engine.load.samples import (
-    NET_SOURCE,
-    Payload,
-    Plain,
-    load,
-    problem_of,
-    write_bare_pickle,
-    write_net,
-    write_pt2_with_payload,
-)
+from tests.engine.load import samples
 
 
 def test_no_payload_runs_without_trust(tmp_path):
     mark = tmp_path / "mark"
-    torch.save(Payload(mark), tmp_path / "a.pt")
-    write_bare_pickle(tmp_path / "b.pt", Payload(mark))
-    write_pt2_with_payload(tmp_path / "c.pt2", mark)
+    torch.save(samples.Payload(mark), tmp_path / "a.pt")
+    samples.write_bare_pickle(tmp_path / "b.pt", samples.Payload(mark))
+    samples.write_pt2_with_payload(tmp_path / "c.pt2", mark)
     (tmp_path / "d.py").write_text(f"import os\nos.mkdir({str(mark)!r})\ndef make(): ...\n")
     for name in ("a.pt", "b.pt", "c.pt2", "d.py"):
-        problem = problem_of(tmp_path, name, trusted=False)
+        problem = samples.problem_of(tmp_path, name, trusted=False)
         assert problem.code is ErrorCode.UNTRUSTED
         assert "--trust" in problem.remedy
         assert "Trust" in problem.remedy
@@ -42,33 +33,33 @@ def test_no_payload_runs_without_trust(tmp_path):
 def test_the_payload_of_the_samples_does_run_once_trusted(tmp_path):
     """Else the test above proves nothing."""
     mark = tmp_path / "mark"
-    torch.save(Payload(mark), tmp_path / "a.pt")
-    problem_of(tmp_path, "a.pt")
+    torch.save(samples.Payload(mark), tmp_path / "a.pt")
+    samples.problem_of(tmp_path, "a.pt")
     assert mark.exists()
     mark.rmdir()
-    write_pt2_with_payload(tmp_path / "c.pt2", mark)
+    samples.write_pt2_with_payload(tmp_path / "c.pt2", mark)
     with contextlib.suppress(AceError):
-        load(tmp_path, "c.pt2")
+        samples.load(tmp_path, "c.pt2")
     assert mark.exists()
 
 
 def test_every_file_that_would_run_is_asked_for_before_any_runs(tmp_path):
     mark = tmp_path / "mark"
-    write_net(tmp_path, source=NET_SOURCE + f"\nimport os\nos.mkdir({str(mark)!r})\n")
+    samples.write_net(tmp_path, source=samples.NET_SOURCE + f"\nimport os\nos.mkdir({str(mark)!r})\n")
     (tmp_path / "eval.py").write_text("def score(predict): ...\n")
     source, other = (inspect_file(tmp_path / name).sha256 for name in ("net.py", "eval.py"))
     for trusted, untrusted in (({source}, ["eval.py"]), ({other}, ["net.py"]), (set(), ["net.py", "eval.py"])):
         with pytest.raises(AceError) as caught:
-            load(tmp_path, "net.py", evaluate="eval.py:score", trusted=trusted)
+            samples.load(tmp_path, "net.py", evaluate="eval.py:score", trusted=trusted)
         assert [Path(problem.where).name for problem in caught.value.problems] == untrusted
         assert not mark.exists()
-    load(tmp_path, "net.py", evaluate="eval.py:score", trusted={source, other})
+    samples.load(tmp_path, "net.py", evaluate="eval.py:score", trusted={source, other})
     assert mark.exists()
 
 
 def test_data_beside_trusted_code_needs_no_trust_of_its_own(tmp_path):
-    write_net(tmp_path)
-    save_file(Plain().state_dict(), tmp_path / "w.safetensors")
+    samples.write_net(tmp_path)
+    save_file(samples.Plain().state_dict(), tmp_path / "w.safetensors")
     asked = []
     recipe = Recipe(model=ModelChoice(source="w.safetensors", entry="net.py:Net"))
     load_model(recipe, tmp_path, is_trusted=lambda sha: asked.append(sha) or True, reporter=Reporter())

@@ -12,14 +12,7 @@ from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import CatchRequest, InputsCaught, ModelCaptured, TraceRequest
-from ace_studio.records.recipes.recipe import (
-    CalibrationChoice,
-    CaptureChoice,
-    InputsChoice,
-    ModelChoice,
-    Recipe,
-    TargetsChoice,
-)
+from ace_studio.records.recipes import recipe as recipes
 
 MODEL = """
 import dataclasses
@@ -97,12 +90,12 @@ def test_what_was_caught_traces_the_model_without_running_the_script_again(scrip
     found = catch(script, "20", calls=6)
     assert (found.module, found.seen, found.kept, found.problem) == ("Net", 20, 6, None)
     script.unlink()
-    recipe = Recipe(
-        model=ModelChoice(source="model.py", entry="make_model"),
-        inputs=InputsChoice(caught="caught"),
-        calibration=CalibrationChoice(caught="caught/inputs.json"),
-        capture=CaptureChoice(rungs=("export",)),
-        targets=TargetsChoice(names=("eager",)),
+    recipe = recipes.Recipe(
+        model=recipes.ModelChoice(source="model.py", entry="make_model"),
+        inputs=recipes.InputsChoice(caught="caught"),
+        calibration=recipes.CalibrationChoice(caught="caught/inputs.json"),
+        capture=recipes.CaptureChoice(rungs=("export",)),
+        targets=recipes.TargetsChoice(names=("eager",)),
     )
     events: list[object] = []
     request = TraceRequest(job="t", recipe=recipe, folder=str(script.parent), trust_all=True)

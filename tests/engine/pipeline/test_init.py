@@ -7,17 +7,8 @@ from ace_studio.cli.show_result import show_result
 from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.messages import RunRequest
+from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import (
-    CalibrationChoice,
-    ImproveChoice,
-    ImproveMethod,
-    InputsChoice,
-    MeasureChoice,
-    ModelChoice,
-    Recipe,
-    TargetsChoice,
-)
 from ace_studio.records.results import decode_result
 from ace_studio.records.tensors import TensorSpec, ValueSource
 
@@ -33,14 +24,14 @@ def data():
 def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True):
     (folder / "model.py").write_text(source)
     row = {"input": TensorSpec(shape=(2, 4), values=ValueSource.RANDOM)}
-    recipe = Recipe(
-        model=ModelChoice(source="model.py", entry="make"),
-        inputs=InputsChoice(rows=(row,) if has_rows else ()),
-        calibration=CalibrationChoice(inputs=data),
+    recipe = recipes.Recipe(
+        model=recipes.ModelChoice(source="model.py", entry="make"),
+        inputs=recipes.InputsChoice(rows=(row,) if has_rows else ()),
+        calibration=recipes.CalibrationChoice(inputs=data),
         plan=plan,
-        improve=ImproveChoice(methods=methods),
-        measure=MeasureChoice(rounds=1, profile=False),
-        targets=TargetsChoice(names=("eager",)),
+        improve=recipes.ImproveChoice(methods=methods),
+        measure=recipes.MeasureChoice(rounds=1, profile=False),
+        targets=recipes.TargetsChoice(names=("eager",)),
     )
     request = RunRequest(job="j", recipe=recipe, folder=str(folder), trust_all=True, output=str(folder / "out"))
     pipeline.run(request, Reporter())
@@ -51,7 +42,7 @@ def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True):
     ("plan", "methods", "has_rows"),
     [
         (Plan(default=Precision.INT8_STATIC), (), True),
-        (Plan(), (ImproveMethod.EQUALIZE,), True),
+        (Plan(), (recipes.ImproveMethod.EQUALIZE,), True),
         (Plan(default=Precision.INT8_STATIC), (), False),
     ],
     ids=["ranges", "improvements", "proposed inputs"],
@@ -72,7 +63,7 @@ def test_a_model_with_batch_norms_gets_examples_that_resemble_its_data_and_it_is
     norm.running_var *= 16
 """
     source = MODEL.replace("    return torch.nn.Sequential(", f"    norm = {norm}    return torch.nn.Sequential(norm, ")
-    result = _result(tmp_path, Plan(), methods=(ImproveMethod.EQUALIZE,), source=source)
+    result = _result(tmp_path, Plan(), methods=(recipes.ImproveMethod.EQUALIZE,), source=source)
     (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
     assert "batch norms" in warning.what
 

@@ -7,41 +7,28 @@ from msgspec.structs import replace
 from ace_studio.cli.console import Console
 from ace_studio.cli.show_result import show_improvements, show_result
 from ace_studio.engine.report import BAR, OVERSHOOT, comparison_svg, write_report
+from ace_studio.records import results
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.errors import ErrorCode, Problem, visible
-from ace_studio.records.results import (
-    Baseline,
-    DeviceFigure,
-    Improvement,
-    Latency,
-    OpReport,
-    OpsProfile,
-    Result,
-    ResultStatus,
-    RunStatus,
-    TargetRun,
-    Warning,
-    decode_result,
-)
 from ace_studio.records.results.finetuning import FinetuneEpoch, FinetuneReport
 from ace_studio.records.results.on_devices import with_figures, with_section
 from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 
 HOSTILE = "<script>alert(1)</script>\x1b[1m\u202e"
-LATENCY = Latency(p10=1.0, p50=2.0, p90=3.0, n=5)
-OP = OpReport(
+LATENCY = results.Latency(p10=1.0, p50=2.0, p90=3.0, n=5)
+OP = results.OpReport(
     id="conv", op="aten.conv2d.default", module=HOSTILE, shape="1", device="cpu", planned="fp32", actual="fp32"
 )
-RESULT = Result(
-    status=ResultStatus.OK,
+RESULT = results.Result(
+    status=results.ResultStatus.OK,
     fingerprint="f",
     environment={"threads": 1, "device_name": HOSTILE},
-    baseline=Baseline(latency_ms=LATENCY, metric=0.9, size_bytes=1000),
+    baseline=results.Baseline(latency_ms=LATENCY, metric=0.9, size_bytes=1000),
     runs=(
-        TargetRun(target="openvino", status=RunStatus.OK, precision="int8-static", latency_ms=LATENCY, speedup=2.0,
-                  speedup_low=1.9, speedup_high=2.1, float_speedup=1.25, float_speedup_low=1.2,
+        results.TargetRun(target="openvino", status=results.RunStatus.OK, precision="int8-static", latency_ms=LATENCY,
+                  speedup=2.0, speedup_low=1.9, speedup_high=2.1, float_speedup=1.25, float_speedup_low=1.2,
                   float_speedup_high=1.3, metric=0.9, size_bytes=300, verified=True, ops=(OP,)),
-        TargetRun(target="tensorrt", status=RunStatus.UNAVAILABLE, precision="int8-static",
+        results.TargetRun(target="tensorrt", status=results.RunStatus.UNAVAILABLE, precision="int8-static",
                   error=Problem(code=ErrorCode.NOT_INSTALLED, what=HOSTILE)),
     ),
     chosen=0,
@@ -50,7 +37,7 @@ RESULT = Result(
 
 def test_result_json_comes_back_as_it_was(tmp_path):
     write_report(RESULT, None, tmp_path)
-    assert decode_result((tmp_path / "result.json").read_bytes()) == RESULT
+    assert results.decode_result((tmp_path / "result.json").read_bytes()) == RESULT
 
 
 def test_the_report_and_the_picture_have_the_gain_over_fp32_in_the_same_runtime(tmp_path):
@@ -85,10 +72,12 @@ def test_no_name_becomes_markup_and_nothing_is_loaded_from_outside(tmp_path):
 
 
 def test_the_report_and_the_command_line_say_what_improvements_gave(tmp_path, capsys):
-    kept = Improvement(
+    kept = results.Improvement(
         method="equalize", precision="int8-static", before_db=20.0, after_db=23.5, kept=True, reason="closer <b>"
     )
-    left = Improvement(method="gptq", precision="int8-static", reason="no linear layer is planned at int4-weight")
+    left = results.Improvement(
+        method="gptq", precision="int8-static", reason="no linear layer is planned at int4-weight"
+    )
     found = replace(RESULT, improvements=(kept, left))
     write_report(found, None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -111,7 +100,9 @@ def test_a_run_that_stayed_at_fp32_is_called_so_in_the_report_and_on_the_command
 
 
 def test_ops_that_took_longer_one_by_one_leave_no_negative_rest(tmp_path):
-    profile = OpsProfile(ops_ms=3.0, latency_ms=2.5, uncovered_ms=-0.5, timed_ops=1, source="s", measured_input="4x8")
+    profile = results.OpsProfile(
+        ops_ms=3.0, latency_ms=2.5, uncovered_ms=-0.5, timed_ops=1, source="s", measured_input="4x8"
+    )
     write_report(replace(RESULT, runs=(replace(RESULT.runs[0], profile=profile),)), None, tmp_path)
     text = " ".join((tmp_path / "report.html").read_text(encoding="utf-8").split())
     assert "of 2.500 ms; timing them one by one took 0.500 ms more than the whole does (s; input 4x8)" in text
@@ -137,8 +128,8 @@ LAYER = PrunedLayer(
     module=HOSTILE, type="Linear", shape_before="32x16", shape_after="16x16", weights_before=512, weights_after=256,
     macs_before=512, macs_after=256, bytes_before=2048, bytes_after=1024, sqnr_db=9.5,
 )  # fmt: skip
-CHANGED = Result(
-    status=ResultStatus.OK,
+CHANGED = results.Result(
+    status=results.ResultStatus.OK,
     fingerprint="f",
     environment={},
     pruning=PruningReport(method="structured", amount=0.5, layers=(LAYER,), sqnr_db=8.25, speed="It is faster."),
@@ -177,7 +168,7 @@ def test_pruning_training_and_advice_are_in_the_report(tmp_path):
 
 def test_what_was_done_comes_back_from_result_json(tmp_path):
     write_report(CHANGED, None, tmp_path)
-    assert decode_result((tmp_path / "result.json").read_bytes()) == CHANGED
+    assert results.decode_result((tmp_path / "result.json").read_bytes()) == CHANGED
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -193,8 +184,8 @@ def test_the_picture_is_well_formed_and_its_bars_are_to_scale():
 
 
 def test_a_spread_that_is_far_longer_than_all_medians_ends_in_an_arrow_inside_the_picture():
-    calm = replace(RESULT.baseline, latency_ms=Latency(p10=1.9, p50=2.0, p90=2.1, n=5))
-    busy = replace(RESULT.runs[0], latency_ms=Latency(p10=1.0, p50=2.0, p90=200.0, n=5))
+    calm = replace(RESULT.baseline, latency_ms=results.Latency(p10=1.9, p50=2.0, p90=2.1, n=5))
+    busy = replace(RESULT.runs[0], latency_ms=results.Latency(p10=1.0, p50=2.0, p90=200.0, n=5))
     picture = ElementTree.fromstring(comparison_svg(replace(RESULT, baseline=calm, runs=(busy,))))
     paths = [node.get("d") for node in picture.iter(f"{SVG}path")]
     assert paths[0].endswith("m0,-4 v8")
@@ -203,7 +194,7 @@ def test_a_spread_that_is_far_longer_than_all_medians_ends_in_an_arrow_inside_th
 
 
 def test_a_run_without_a_latency_says_why_and_its_words_are_escaped_and_cut():
-    lost = replace(RESULT.runs[1], error=None, warnings=(Warning(code="dropped", what=HOSTILE + "x" * 200),))
+    lost = replace(RESULT.runs[1], error=None, warnings=(results.Warning(code="dropped", what=HOSTILE + "x" * 200),))
     text = comparison_svg(replace(RESULT, runs=(lost,)))
     assert "<script" not in text
     texts = [node.text or "" for node in ElementTree.fromstring(text).iter(f"{SVG}text")]
@@ -216,7 +207,7 @@ def test_a_result_without_a_baseline_still_gives_a_picture():
 
 
 def test_the_report_has_a_column_for_each_device_and_nothing_of_it_becomes_markup(tmp_path):
-    found = DeviceFigure(
+    found = results.DeviceFigure(
         device="box", machine=HOSTILE, session="s", date="d", latency_ms=LATENCY, low=1.5, high=2.5, threads=1,
         runtime="openvino 1", governor="powersave", temperature_c=61.0,
     )  # fmt: skip

@@ -9,16 +9,7 @@ import sys
 import pytest
 import torch
 
-from ace_studio.engine.torch_private.operators import (
-    argument_names,
-    foreign_operators,
-    functional_form,
-    is_higher_order,
-    is_operator,
-    is_pointwise,
-    is_random,
-    writes_in_place,
-)
+from ace_studio.engine.torch_private import operators
 
 ATEN = torch.ops.aten
 CODE = """\
@@ -32,23 +23,25 @@ torch.ops.quantized_decomposed.dequantize_per_channel.default
 
 @pytest.mark.parametrize("target", [operator.add, torch.add, "add"])
 def test_only_overloads_are_operators(target: object) -> None:
-    assert is_operator(ATEN.add.Tensor) and not is_operator(target)
-    assert not is_pointwise(target) and not is_random(target) and not writes_in_place(target)
-    assert argument_names(target) == []
+    assert operators.is_operator(ATEN.add.Tensor) and not operators.is_operator(target)
+    assert (
+        not operators.is_pointwise(target) and not operators.is_random(target) and not operators.writes_in_place(target)
+    )
+    assert operators.argument_names(target) == []
 
 
 def test_tags_and_arguments_are_read() -> None:
-    assert is_pointwise(ATEN.add.Tensor) and not is_pointwise(ATEN.mm.default)
-    assert is_random(ATEN.rand.default) and not is_random(ATEN.mm.default)
-    assert argument_names(ATEN.mm.default) == ["self", "mat2"]
-    assert is_higher_order(torch.ops.higher_order.cond) and not is_higher_order(ATEN.mm.default)
+    assert operators.is_pointwise(ATEN.add.Tensor) and not operators.is_pointwise(ATEN.mm.default)
+    assert operators.is_random(ATEN.rand.default) and not operators.is_random(ATEN.mm.default)
+    assert operators.argument_names(ATEN.mm.default) == ["self", "mat2"]
+    assert operators.is_higher_order(torch.ops.higher_order.cond) and not operators.is_higher_order(ATEN.mm.default)
 
 
 def test_an_operator_in_place_has_a_functional_form() -> None:
-    assert writes_in_place(ATEN.add_.Tensor) and not writes_in_place(ATEN.add.Tensor)
-    assert functional_form(ATEN.add_.Tensor) is ATEN.add.Tensor
-    assert functional_form(ATEN.mm.default) is ATEN.mm.default
-    assert functional_form(operator.add) is operator.add
+    assert operators.writes_in_place(ATEN.add_.Tensor) and not operators.writes_in_place(ATEN.add.Tensor)
+    assert operators.functional_form(ATEN.add_.Tensor) is ATEN.add.Tensor
+    assert operators.functional_form(ATEN.mm.default) is ATEN.mm.default
+    assert operators.functional_form(operator.add) is operator.add
 
 
 def test_operators_of_other_libraries_are_named_once() -> None:
@@ -65,7 +58,7 @@ def test_operators_of_other_libraries_are_named_once() -> None:
             return twice(twice(x)) + 1
 
     program = torch.export.export(Net(), (torch.ones(2),))
-    assert foreign_operators(program) == ["ace_test.twice.default"]
+    assert operators.foreign_operators(program) == ["ace_test.twice.default"]
 
 
 def test_the_ops_of_a_saved_int8_program_are_known_in_a_fresh_process_after_asking():

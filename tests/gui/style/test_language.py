@@ -23,16 +23,9 @@ from ace_studio.gui.words.problems import problem_text, told_problem
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import Phase
 from ace_studio.session.document import Activity, EngineState
-from tests.gui.window_texts import (
-    LANGUAGES,
-    bare_texts,
-    pack,
-    sentences_of_engine,
-    sentences_of_problems,
-    texts_of_window,
-)
+from tests.gui import window_texts
 
-PACKS = sorted(path.stem for path in LANGUAGES.glob("*.json"))
+PACKS = sorted(path.stem for path in window_texts.LANGUAGES.glob("*.json"))
 
 WINDOW = """
 import json, sys
@@ -75,22 +68,22 @@ def placeholders(text: str) -> list[str]:
 
 @pytest.mark.parametrize("language", PACKS)
 def test_a_pack_translates_nearly_every_text_and_holds_none_that_is_gone(language):
-    texts, translated = texts_of_window(), set(pack(language))
+    texts, translated = window_texts.texts_of_window(), set(window_texts.pack(language))
     assert not translated - texts
     assert len(translated) >= 0.9 * len(texts)
 
 
 @pytest.mark.parametrize("language", PACKS)
 def test_a_pack_tells_nearly_every_problem_that_is_made_outside_the_engine(language):
-    sentences, translated = sentences_of_problems(), set(pack(language, "sentences"))
+    sentences, translated = window_texts.sentences_of_problems(), set(window_texts.pack(language, "sentences"))
     assert len(sentences) > 60
-    assert not translated - sentences - sentences_of_engine()
+    assert not translated - sentences - window_texts.sentences_of_engine()
     assert len(translated & sentences) >= 0.9 * len(sentences)
 
 
 @pytest.mark.parametrize("language", PACKS)
 def test_a_pack_tells_what_the_engine_does_and_what_a_file_would_run(language):
-    sentences, translated = sentences_of_engine(), set(pack(language, "sentences"))
+    sentences, translated = window_texts.sentences_of_engine(), set(window_texts.pack(language, "sentences"))
     assert len(sentences) > 50
     assert len(translated & sentences) >= 0.9 * len(sentences)
 
@@ -98,13 +91,13 @@ def test_a_pack_tells_what_the_engine_does_and_what_a_file_would_run(language):
 @pytest.mark.parametrize("part", ["texts", "sentences"])
 @pytest.mark.parametrize("language", PACKS)
 def test_a_translation_has_the_placeholders_of_its_text(language, part):
-    translated = pack(language, part)
+    translated = window_texts.pack(language, part)
     assert [text for text, other in translated.items() if placeholders(text) != placeholders(other)] == []
     assert all(translated.values())
 
 
 def test_no_text_is_shown_without_a_look_up_in_the_language_pack():
-    assert bare_texts() == []
+    assert window_texts.bare_texts() == []
 
 
 @pytest.fixture
@@ -156,7 +149,7 @@ def test_what_the_engine_does_is_told_in_the_language_and_other_words_stay(germa
 
 
 def test_every_sentence_of_the_pack_is_found_by_itself_and_not_by_a_wider_one(german):
-    for sentence, other in pack("Deutsch", "sentences").items():
+    for sentence, other in window_texts.pack("Deutsch", "sentences").items():
         values = [f"v{at}" for at in range(sentence.count("{"))]
         assert told(sentence.format(*values)) == other.format(*values)
 
@@ -175,7 +168,7 @@ def test_a_text_that_the_pack_does_not_have_stays_english_and_values_are_put_in(
 def test_a_window_in_german_shows_german(tmp_path):
     command = [sys.executable, "-c", WINDOW, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, timeout=60, check=True, env=os.environ)
-    shown, german = json.loads(done.stdout.splitlines()[-1]), pack("Deutsch")
+    shown, german = json.loads(done.stdout.splitlines()[-1]), window_texts.pack("Deutsch")
     assert {german["&File"], german["&Trace"], german["&Open…"]} <= set(shown)
     assert [text for text in shown if german.get(text, text) != text] == []
 

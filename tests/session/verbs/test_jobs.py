@@ -7,21 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.fixes import FixStatus
-from ace_studio.records.messages import (
-    DoctorRequest,
-    EnvironmentFound,
-    EnvironmentReport,
-    FixRequest,
-    FixTried,
-    JobCancelled,
-    JobFailed,
-    JobFinished,
-    RunRequest,
-    ValuesFound,
-    ValuesRequest,
-)
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.values import OpValues
 from ace_studio.session.document import EngineState, JobKind
@@ -33,11 +21,11 @@ from tests.session.fake_engine_link import READY, FakeEngineLink, captured, fix_
 def test_a_new_run_clears_the_runs_before_it_but_not_the_graph(opened: Session, engine: FakeEngineLink) -> None:
     opened.jobs.run()
     opened.apply(captured(engine.job, "a"))
-    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
+    opened.apply(messages.JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
     opened.jobs.run()
     assert opened.document.runs == () and opened.document.result is None
     assert opened.document.graph is not None
-    assert isinstance(engine.sent[-1], RunRequest) and Path(engine.sent[-1].output).is_absolute()
+    assert isinstance(engine.sent[-1], messages.RunRequest) and Path(engine.sent[-1].output).is_absolute()
 
 
 def test_one_job_at_a_time(opened: Session, engine: FakeEngineLink) -> None:
@@ -57,25 +45,25 @@ def test_nothing_starts_without_a_model(session: Session, engine: FakeEngineLink
 def test_the_environment_is_asked_for_and_kept(session: Session, engine: FakeEngineLink) -> None:
     session.apply(READY)
     session.jobs.request_environment()
-    assert isinstance(engine.sent[-1], DoctorRequest)
-    report = EnvironmentReport(
+    assert isinstance(engine.sent[-1], messages.DoctorRequest)
+    report = messages.EnvironmentReport(
         python="3.11", executable="p", platform="l", cpu="c", cores=2, memory_bytes=1, versions={}
     )
-    session.apply(EnvironmentFound(job=engine.job, report=report))
+    session.apply(messages.EnvironmentFound(job=engine.job, report=report))
     assert session.document.environment is report
 
 
 def test_fixes_are_asked_for_one_place_and_collected(partial, engine):
     partial.jobs.try_fixes("/models/net.py", 10)
     request = engine.sent[-1]
-    assert isinstance(request, FixRequest)
+    assert isinstance(request, messages.FixRequest)
     assert (request.file, request.line) == ("/models/net.py", 10)
     assert partial.document.activity.verb is JobKind.FIX
     assert partial.document.activity.is_working
-    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10, FixStatus.FAILED)))
-    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))
-    partial.apply(FixTried(job=engine.job, fix=fix_of("/models/net.py", 20)))
-    partial.apply(JobFinished(job=engine.job))
+    partial.apply(messages.FixTried(job=engine.job, fix=fix_of("/models/net.py", 10, FixStatus.FAILED)))
+    partial.apply(messages.FixTried(job=engine.job, fix=fix_of("/models/net.py", 10)))
+    partial.apply(messages.FixTried(job=engine.job, fix=fix_of("/models/net.py", 20)))
+    partial.apply(messages.JobFinished(job=engine.job))
     assert [(fix.line, fix.status) for fix in partial.document.fixes] == [(10, FixStatus.GREEN), (20, FixStatus.GREEN)]
     assert partial.document.activity.state is EngineState.IDLE
     partial.jobs.try_fixes("/models/net.py", 20)
@@ -87,14 +75,14 @@ def test_the_values_of_an_op_are_those_of_the_selected_run_and_no_step_of_a_job(
 ) -> None:
     opened.jobs.run()
     opened.apply(captured(engine.job, "a"))
-    opened.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
+    opened.apply(messages.JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
     opened.view.select_run(0)
     steps = opened.document.steps
     opened.jobs.show_values("a", example=1)
     request = engine.sent[-1]
-    assert isinstance(request, ValuesRequest) and (request.target, request.example) == ("eager", 1)
+    assert isinstance(request, messages.ValuesRequest) and (request.target, request.example) == ("eager", 1)
     values = OpValues(op_id="a", precision="fp32", example=1, examples=2, tensors=())
-    opened.apply(ValuesFound(job=engine.job, fingerprint=opened.document.fingerprint, values=values))
+    opened.apply(messages.ValuesFound(job=engine.job, fingerprint=opened.document.fingerprint, values=values))
     assert opened.document.values is values and opened.document.steps == steps
     assert opened.document.activity.state is EngineState.IDLE
 
@@ -102,15 +90,15 @@ def test_the_values_of_an_op_are_those_of_the_selected_run_and_no_step_of_a_job(
 def test_values_of_another_graph_than_the_shown_one_are_not_shown(opened: Session, engine: FakeEngineLink) -> None:
     opened.jobs.trace()
     opened.apply(captured(engine.job, "a"))
-    opened.apply(JobFinished(job=engine.job))
+    opened.apply(messages.JobFinished(job=engine.job))
     opened.jobs.show_values("a")
     values = OpValues(op_id="a", precision="fp32", example=0, examples=1, tensors=())
-    opened.apply(ValuesFound(job=engine.job, fingerprint="another", values=values))
+    opened.apply(messages.ValuesFound(job=engine.job, fingerprint="another", values=values))
     assert opened.document.values is None and "another graph" in opened.document.problems[-1].what
 
 
 def finish(session: Session, engine: FakeEngineLink) -> None:
-    session.apply(JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
+    session.apply(messages.JobFinished(job=engine.job, result=result(target_run("eager")), output="/tmp/o"))
 
 
 def states(session: Session) -> list[str]:
@@ -138,9 +126,9 @@ def test_a_cancelled_run_is_said_and_the_next_one_starts(opened: Session, engine
     opened.jobs.run()
     opened.jobs.run()
     opened.jobs.cancel()
-    opened.apply(JobCancelled(job=engine.job))
+    opened.apply(messages.JobCancelled(job=engine.job))
     assert states(opened) == ["cancelled", "running"]
-    opened.apply(JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.CRASH, what="x"),)))
+    opened.apply(messages.JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.CRASH, what="x"),)))
     assert states(opened) == ["cancelled", "failed"]
 
 
@@ -152,7 +140,7 @@ def test_a_run_that_waits_for_a_trace_and_an_engine_that_dies_lose_nothing(
     opened.jobs.run()
     opened.apply(lost(job=engine.job))
     opened.apply(READY)
-    assert isinstance(engine.sent[-1], RunRequest)
+    assert isinstance(engine.sent[-1], messages.RunRequest)
     assert states(opened) == ["running", "waiting"]
 
 
@@ -171,11 +159,11 @@ def test_waiting_runs_are_moved_and_taken_out(opened: Session, engine: FakeEngin
 def test_the_queue_goes_with_its_model(opened: Session, engine: FakeEngineLink, model: Path) -> None:
     opened.jobs.run()
     opened.jobs.run()
-    sent = len([one for one in engine.sent if isinstance(one, RunRequest)])
+    sent = len([one for one in engine.sent if isinstance(one, messages.RunRequest)])
     opened.files.open_path(model)
-    opened.apply(JobCancelled(job=engine.job))
+    opened.apply(messages.JobCancelled(job=engine.job))
     assert opened.document.queue == ()
-    assert len([one for one in engine.sent if isinstance(one, RunRequest)]) == sent
+    assert len([one for one in engine.sent if isinstance(one, messages.RunRequest)]) == sent
 
 
 OLD = "".join(f"line {number}\n" for number in range(40))

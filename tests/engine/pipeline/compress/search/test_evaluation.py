@@ -12,18 +12,8 @@ from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.search import evaluation
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
+from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
-from ace_studio.records.recipes.recipe import (
-    CalibrationChoice,
-    EvaluateChoice,
-    Goal,
-    ImproveChoice,
-    MeasureChoice,
-    Observer,
-    Recipe,
-    SensitivityChoice,
-    TargetsChoice,
-)
 from ace_studio.records.results import RunStatus, SearchStep, TargetRun
 
 TARGET = SimpleNamespace(name="t", available=lambda: SimpleNamespace(version="1"))
@@ -39,7 +29,7 @@ def variant(low=Precision.INT8_STATIC):
 @pytest.fixture
 def job(tmp_path):
     return SimpleNamespace(
-        output=tmp_path, recipe=Recipe(goal=Goal(min_sqnr_db=20.0)), threads=1, calibration=list,
+        output=tmp_path, recipe=recipes.Recipe(goal=recipes.Goal(min_sqnr_db=20.0)), threads=1, calibration=list,
         captured=SimpleNamespace(fingerprint="f", examples=[], device="cpu"),
         loaded=SimpleNamespace(data=SimpleNamespace(calibration=None)),
         state=JobState(), guarded=lambda candidate, step: None, folder_of=lambda candidate: tmp_path / "artifact",
@@ -115,7 +105,9 @@ def test_a_search_with_another_goal_takes_the_figures_and_judges_them_by_its_own
     PlanEvaluator(job).mixture(variant(), MIXED, REASONS)
     built.clear()
     job.state = JobState()
-    job.recipe = Recipe(goal=Goal(min_sqnr_db=needed_db, max_size_mb=None), sensitivity=SensitivityChoice(samples=9))
+    job.recipe = recipes.Recipe(
+        goal=recipes.Goal(min_sqnr_db=needed_db, max_size_mb=None), sensitivity=recipes.SensitivityChoice(samples=9)
+    )
     step = PlanEvaluator(job).mixture(variant(), msgspec.structs.replace(MIXED, predicted_db=44.0), REASONS)
     assert built == []
     assert (step.reused, step.meets, bool(step.misses), step.predicted_db) == (True, meets, not meets, 44.0)
@@ -124,11 +116,11 @@ def test_a_search_with_another_goal_takes_the_figures_and_judges_them_by_its_own
 @pytest.mark.parametrize(
     "changed",
     [
-        {"calibration": CalibrationChoice(observer=Observer.MSE)},
-        {"improve": ImproveChoice(max_seconds=5.0)},
-        {"measure": MeasureChoice(threads=2)},
-        {"targets": TargetsChoice(names=("openvino",))},
-        {"evaluate": EvaluateChoice(function="other")},
+        {"calibration": recipes.CalibrationChoice(observer=recipes.Observer.MSE)},
+        {"improve": recipes.ImproveChoice(max_seconds=5.0)},
+        {"measure": recipes.MeasureChoice(threads=2)},
+        {"targets": recipes.TargetsChoice(names=("openvino",))},
+        {"evaluate": recipes.EvaluateChoice(function="other")},
     ],
 )
 def test_what_was_found_with_other_data_or_measured_otherwise_is_not_taken(job, built, changed):
