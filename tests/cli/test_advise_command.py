@@ -5,12 +5,13 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from ace_studio.cli import follow, run_command
+from ace_studio.cli import run_command
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity
 from ace_studio.records.messages import JobFinished, RunRequest
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Latency, Result, ResultStatus, RunStatus, TargetRun, encode_result
 from ace_studio.session.kept.history import History
+from tests.cli.fake_engine import FakeExecutor
 
 LATENCY = Latency(p10=1.0, p50=1.0, p90=1.0, n=3)
 RUN = TargetRun(
@@ -26,23 +27,9 @@ BREAK = replace(FAST, kind="mend-break", title="Mend the break", change={}, do_f
 RECIPE = 'format = 1\n[model]\nsource = "net.py"\n'
 
 
-class Engine:
-    """Keeps the requests and answers with the result."""
-
-    def __init__(self, result):
-        self.requests, self.result = [], result
-
-    def run(self, request):
-        self.requests.append(request)
-        yield JobFinished(job=request.job, result=self.result, output="")
-
-    def close(self):
-        pass
-
-
 @pytest.fixture
-def finished(tmp_path, monkeypatch):
-    """A folder with a result of three cards, and the engine for the next run."""
+def finished(tmp_path, monkeypatch, answer_with):
+    """A folder with a result of three cards, and the folder of its recipe; the next run has another result."""
     home = tmp_path / "home"
     home.mkdir()
     found = Result(
@@ -53,14 +40,13 @@ def finished(tmp_path, monkeypatch):
     out.mkdir()
     (out / "result.json").write_bytes(encode_result(found))
     outcome = AdviceOutcome(kind=FAST.kind, title=FAST.title, quantity=FAST.quantity, verdict="90% of the estimate")
-    engine = Engine(replace(found, advice=(), advice_from=outcome))
-    monkeypatch.setattr(follow, "WorkerExecutor", lambda: engine)
+    answer_with(JobFinished(job="run", result=replace(found, advice=(), advice_from=outcome), output=""))
     monkeypatch.setattr(History, "remember", lambda *words, **values: 1)
-    return out, engine, home
+    return out, home
 
 
 def test_cards_are_listed_with_why_gain_and_changes(finished, capsys):
-    out, engine, _ = finished
+    out, _ = finished
     assert run_command(["advise", str(out)]) == 0
     shown = capsys.readouterr().out
     for words in (
@@ -71,7 +57,7 @@ def test_cards_are_listed_with_why_gain_and_changes(finished, capsys):
         "first: Write it.",
     ):
         assert words in shown
-    assert not engine.requests
+    assert not FakeExecutor.requests
     assert run_command(["advise", str(out), "--json"]) == 0
     assert [card["kind"] for card in json.loads(capsys.readouterr().out)["advice"]] == [
         "precision-bf16",
@@ -81,9 +67,9 @@ def test_cards_are_listed_with_why_gain_and_changes(finished, capsys):
 
 
 def test_a_card_becomes_a_run_of_the_changed_recipe_and_says_what_came_out(finished, tmp_path, capsys):
-    out, engine, home = finished
+    out, home = finished
     assert run_command(["advise", str(out), "--apply", "1", "--out", str(tmp_path / "new"), "--trust"]) == 0
-    (request,) = engine.requests
+    (request,) = FakeExecutor.requests
     assert isinstance(request, RunRequest) and request.trust_all and request.folder == str(home)
     assert request.output == str(tmp_path / "new")
     assert request.recipe.plan.default is Precision.BF16
@@ -101,19 +87,19 @@ def test_a_card_becomes_a_run_of_the_changed_recipe_and_says_what_came_out(finis
     ],
 )
 def test_what_cannot_be_applied_says_why(finished, capsys, words, said):
-    out, engine, _ = finished
+    out, _ = finished
     assert run_command(["advise", str(out), *words]) == 2
-    assert said in capsys.readouterr().err and not engine.requests
+    assert said in capsys.readouterr().err and not FakeExecutor.requests
 
 
 def test_what_was_done_by_hand_is_taken_at_its_word(finished, tmp_path):
-    out, engine, _ = finished
+    out, _ = finished
     assert run_command(["advise", str(out), "--apply", "2", "--done", "--out", str(tmp_path / "new")]) == 0
-    assert engine.requests[0].recipe.advice_from.kind == "calibration-data"
+    assert FakeExecutor.requests[0].recipe.advice_from.kind == "calibration-data"
 
 
 def test_a_recipe_whose_folder_is_gone_has_to_be_named(finished, tmp_path, capsys):
-    out, engine, home = finished
+    out, home = finished
     home.rmdir()
     words = ["advise", str(out), "--apply", "1", "--out", str(tmp_path / "new")]
     assert run_command(words) == 2
@@ -121,4 +107,6 @@ def test_a_recipe_whose_folder_is_gone_has_to_be_named(finished, tmp_path, capsy
     other = tmp_path / "recipe.toml"
     other.write_text(RECIPE.replace("net", "other"))
     assert run_command([*words, "--recipe", str(other)]) == 0
-    assert engine.requests[0].folder == str(tmp_path) and engine.requests[0].recipe.model.source == "other.py"
+    assert (
+        FakeExecutor.requests[0].folder == str(tmp_path) and FakeExecutor.requests[0].recipe.model.source == "other.py"
+    )

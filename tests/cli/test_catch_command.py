@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from ace_studio.cli import follow, run_command
+from ace_studio.cli import run_command
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import InputsCaught
 from ace_studio.records.recipes.file import read_recipe
+from tests.cli.fake_engine import FakeExecutor
 
 RECIPE = """format = 1  # mine
 [model]
@@ -22,40 +23,25 @@ tracing = "rows"  # goes
 """
 
 
-def answering(monkeypatch, event: InputsCaught) -> list:
-    requests = []
-
-    class Executor:
-        def run(self, request):
-            requests.append(request)
-            yield event
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(follow, "WorkerExecutor", Executor)
-    return requests
-
-
 def caught(folder, **fields) -> InputsCaught:
     return InputsCaught(
         job="catch", path=str(folder / "caught" / "inputs.json"), module="Net", seen=9, kept=2, **fields
     )
 
 
-def test_words_behind_two_dashes_go_to_the_script(tmp_path, monkeypatch):
-    requests = answering(monkeypatch, caught(tmp_path))
+def test_words_behind_two_dashes_go_to_the_script(tmp_path, answer_with):
+    answer_with(caught(tmp_path))
     words = ["train.py", "--calls", "3", "--module", "encoder", "--out", str(tmp_path), "--", "--steps", "5"]
     assert run_command(["catch", *words]) == 0
-    (request,) = requests
+    (request,) = FakeExecutor.requests
     assert request.arguments == ("--steps", "5")
     assert (request.calls, request.module, request.trust_all) == (3, "encoder", False)
 
 
-def test_a_recipe_names_what_was_caught_instead_of_its_function_and_keeps_its_comments(tmp_path, monkeypatch):
+def test_a_recipe_names_what_was_caught_instead_of_its_function_and_keeps_its_comments(tmp_path, answer_with):
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(RECIPE.removesuffix("\n[[inputs.rows]]\n"), encoding="utf-8")
-    answering(monkeypatch, caught(tmp_path))
+    answer_with(caught(tmp_path))
     assert run_command(["catch", "train.py", "--recipe", str(recipe)]) == 0
     inputs = read_recipe(recipe).inputs
     assert (inputs.caught, inputs.tracing) == ("caught/inputs.json", "")
@@ -63,9 +49,9 @@ def test_a_recipe_names_what_was_caught_instead_of_its_function_and_keeps_its_co
     assert (tmp_path / "recipe.toml.bak").is_file()
 
 
-def test_a_script_that_failed_gives_its_exit_code_and_what_was_kept(tmp_path, monkeypatch, capsys):
+def test_a_script_that_failed_gives_its_exit_code_and_what_was_kept(tmp_path, answer_with, capsys):
     problem = Problem(code=ErrorCode.USER_CODE, what="disk gone", where="train.py:3")
-    answering(monkeypatch, caught(tmp_path, problem=problem))
+    answer_with(caught(tmp_path, problem=problem))
     assert run_command(["catch", "train.py", "--json"]) == 3
     document = json.loads(capsys.readouterr().out)
     assert document["status"] == "failed"

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from ace_studio.cli import follow, run_command
+from ace_studio.cli import run_command
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import JobFailed, PruningPreviewed
 from ace_studio.records.recipes.recipe import PruneMethod
 from ace_studio.records.results.pruning import KeptLayer, PrunedLayer, PruningReport
+from tests.cli.fake_engine import FakeExecutor
 
 REPORT = PruningReport(
     method="structured",
@@ -24,28 +25,10 @@ REPORT = PruningReport(
 )  # fmt: skip
 
 
-class Engine:
-    """Answers with the report, or with a problem, and keeps the requests."""
-
-    def __init__(self):
-        self.requests, self.problem = [], None
-
-    def run(self, request):
-        self.requests.append(request)
-        problems = (self.problem,)
-        yield (
-            JobFailed(job="prune", problems=problems) if self.problem else PruningPreviewed(job="prune", report=REPORT)
-        )
-
-    def close(self):
-        pass
-
-
 @pytest.fixture
-def engine(monkeypatch):
-    found = Engine()
-    monkeypatch.setattr(follow, "WorkerExecutor", lambda: found)
-    return found
+def requests(answer_with):
+    answer_with(PruningPreviewed(job="prune", report=REPORT))
+    return FakeExecutor.requests
 
 
 @pytest.fixture
@@ -55,9 +38,9 @@ def recipe(tmp_path):
     return str(path)
 
 
-def test_the_layers_the_sums_and_what_stays_are_shown(recipe, engine, capsys):
+def test_the_layers_the_sums_and_what_stays_are_shown(recipe, requests, capsys):
     assert run_command(["prune", recipe, "--preview", "--trust"]) == 0
-    assert engine.requests[0].trust_all and engine.requests[0].recipe.prune.method is PruneMethod.N_M
+    assert requests[0].trust_all and requests[0].recipe.prune.method is PruneMethod.N_M
     shown = capsys.readouterr().out
     for words in (
         "stem.0",
@@ -72,19 +55,20 @@ def test_the_layers_the_sums_and_what_stays_are_shown(recipe, engine, capsys):
     assert "kept whole: head (its channels are the model's output)" in shown
 
 
-def test_options_win_over_the_recipe_and_json_is_one_document(recipe, engine, capsys):
+def test_options_win_over_the_recipe_and_json_is_one_document(recipe, requests, capsys):
     assert run_command(["prune", recipe, "--preview", "--method", "structured", "--amount", "0.3", "--json"]) == 0
-    asked = engine.requests[0].recipe.prune
+    asked = requests[0].recipe.prune
     assert (asked.method, asked.amount) == (PruneMethod.STRUCTURED, 0.3)
     assert json.loads(capsys.readouterr().out)["pruning"]["layers"][0]["weights_after"] == 108
 
 
 @pytest.mark.parametrize("words", [[], ["--preview", "--amount", "2"], ["--preview", "--method", "magic"]])
-def test_what_makes_no_sense_is_refused_before_anything_runs(recipe, engine, words):
+def test_what_makes_no_sense_is_refused_before_anything_runs(recipe, requests, words):
     assert run_command(["prune", recipe, *words]) == 2
-    assert not engine.requests
+    assert not requests
 
 
-def test_a_problem_of_the_engine_decides_the_exit_code(recipe, engine):
-    engine.problem = Problem(code=ErrorCode.NOT_INSTALLED, what="Structured pruning needs torch-pruning")
+def test_a_problem_of_the_engine_decides_the_exit_code(recipe, answer_with):
+    problem = Problem(code=ErrorCode.NOT_INSTALLED, what="Structured pruning needs torch-pruning")
+    answer_with(JobFailed(job="prune", problems=(problem,)))
     assert run_command(["prune", recipe, "--preview"]) == 6

@@ -212,20 +212,9 @@ def test_a_malformed_input_is_a_usage_error(answer_with, recipe, word, capsys):
 
 
 @pytest.fixture
-def requests(monkeypatch):
-    kept = []
-
-    class Executor:
-        def run(self, request):
-            kept.append(request)
-            problem = Problem(code=ErrorCode.NOT_CAPTURED, what="no", why="no", remedy="no")
-            yield JobFailed(job=request.job, problems=(problem,))
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(follow, "WorkerExecutor", Executor)
-    return kept
+def requests(answer_with):
+    answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_CAPTURED, what="no", why="no", remedy="no"),)))
+    return FakeExecutor.requests
 
 
 @pytest.mark.parametrize("options", [[], ["--compare-rungs"]])
