@@ -49,6 +49,8 @@ def observe_ranges(
         if reporter is not None:
             reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
         visit_values(graph_module, [example], see)
+    if reporter is not None:  # a search for the best ranges can take longer than all examples
+        reporter.advance(None, "ranges of the values")
     return observers.ranges(grid_of)
 
 

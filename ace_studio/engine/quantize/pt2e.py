@@ -290,6 +290,7 @@ def converted_by_torchao(
     for index, example in enumerate(examples):
         reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
         observed(*[leaf.clone() for leaf in example])  # the graph may write into its inputs
+    reporter.advance(None, "ranges of the values")
     converted: fx.GraphModule = convert_pt2e(observed)
     for node in converted.graph.nodes:
         if "quantize" in str(node.target):

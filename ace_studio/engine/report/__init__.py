@@ -149,12 +149,22 @@ def _run_row(index: int, run: TargetRun, longest: float, *, is_chosen: bool) -> 
         colour = BAD if run.status is RunStatus.FAILED else FAINT
         y = TOP + ROW * index + 20
         return _text(16, y, label, colour=FAINT) + _text(LEFT, y, _shorten(why, 100), colour=colour, size=11)
-    ratios = () if run.speed_undecided else (run.speedup, run.float_speedup)
-    speeds = tuple("" if ratio is None else f"{ratio:.2f}x" for ratio in ratios) or ("not decided", "")
+    ratios = (
+        (run.speedup, run.speedup_low, run.speedup_high),
+        (run.float_speedup, run.float_speedup_low, run.float_speedup_high),
+    )
+    speeds = ("not decided", "") if run.speed_undecided else tuple(_ratio_words(*one) for one in ratios)
     bar = _row(index, label, run.latency_ms, longest, CHOSEN if is_chosen else OTHER)
     note = run.built_words.partition(" (")[2].removesuffix(")")
     below = _text(16, TOP + ROW * index + 32, note, colour=FAINT, size=10) if note else ""
     return bar + _figures(index, speeds, run.metric, run.size_bytes) + below
+
+
+def _ratio_words(ratio: float | None, low: float | None, high: float | None) -> str:
+    if ratio is None:
+        return ""
+    is_nothing = low is not None and high is not None and low <= 1 <= high
+    return "none seen" if is_nothing else f"{ratio:.2f}x"
 
 
 def _row(index: int, label: str, latency: Latency | None, longest: float, colour: str) -> str:

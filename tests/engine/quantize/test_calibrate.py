@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import nn
 
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
@@ -65,3 +66,9 @@ def test_nan_of_a_row_that_is_masked_whole_is_named_only_where_a_product_reads_i
     assert "linear_1" in observe_ranges(flat_graph(_exported(MaskedScores(is_cleaned=True), x)), [[x]])
     with pytest.raises(ValueError, match="softmax is not finite in example 1, and linear_1 multiplies by it"):
         observe_ranges(flat_graph(_exported(MaskedScores(is_cleaned=False), x)), [[x]])
+
+
+def test_what_follows_the_last_example_is_told(mlp):
+    told = []
+    observe_ranges(flat_graph(mlp.exported), [[torch.zeros(2, 16)]], reporter=Reporter(told.append))
+    assert [(one.detail, one.fraction) for one in told] == [("example 1 of 1", 0.0), ("ranges of the values", None)]
