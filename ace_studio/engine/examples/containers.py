@@ -14,7 +14,7 @@ import types
 from collections import UserDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -42,6 +42,7 @@ def register_containers(value: object) -> bool:
 
     Returns: Whether any class was registered.
     """
+    _name_items_of_libraries()
     is_new = False
     for leaf in pytree.tree_leaves(value):
         is_new = _registered_by_library(leaf) or is_new
@@ -50,6 +51,24 @@ def register_containers(value: object) -> bool:
             _register(type(leaf), kind)
             is_new = True
     return is_new and (register_containers(value) or True)
+
+
+def _name_items_of_libraries() -> None:
+    """Name the items of the classes that libraries registered without names, by their keys or by their positions.
+
+    torch refuses to tell the paths of their tensors otherwise; all results of diffusers are such classes.
+    """
+    for cls, node in list(pytree.SUPPORTED_NODES.items()):
+        if node.flatten_with_keys_fn is None:
+            keyed = partial(_keyed, node.flatten_fn)
+            pytree.SUPPORTED_NODES[cls] = node._replace(flatten_with_keys_fn=keyed)
+
+
+def _keyed(flatten: Callable[[Any], tuple[list[Any], Any]], value: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    items, context = flatten(value)
+    is_named = isinstance(value, Mapping) and len(value) == len(items)
+    keys = [pytree.MappingKey(key) for key in value] if is_named else map(pytree.SequenceKey, range(len(items)))
+    return list(zip(keys, items, strict=True)), context
 
 
 def _registered_by_library(value: object) -> bool:

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.examples.containers import map_opened, register_containers
+from ace_studio.engine.examples.leaves import tensor_paths
 from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.shared.flat_call import FlatCall
@@ -280,3 +281,34 @@ def test_a_rebuilt_object_computes_its_cached_properties_anew():
     register_containers(value)
     _, spec = pytree.tree_flatten(value)
     assert pytree.tree_unflatten([torch.zeros(5)], spec).rows == 5
+
+
+class Registered(dict):
+    """A result that its library registered, as diffusers does, without names of its items."""
+
+
+class RegisteredPair:
+    def __init__(self, first: Tensor, second: Tensor) -> None:
+        self.parts = [first, second]
+
+
+for one, flatten, unflatten in (
+    (
+        Registered,
+        lambda value: (list(value.values()), list(value)),
+        lambda items, keys: Registered(dict(zip(keys, items, strict=True))),
+    ),
+    (RegisteredPair, lambda value: (value.parts, None), lambda items, _none: RegisteredPair(*items)),
+):
+    pytree.register_pytree_node(one, flatten, unflatten, serialized_type_name=f"tests.{one.__name__}")
+
+
+@pytest.mark.parametrize(
+    ("make", "paths"),
+    [(lambda x: Registered(sample=x, more=x + 1), ["sample", "more"]), (lambda x: RegisteredPair(x, -x), ["0", "1"])],
+)
+def test_items_that_a_library_registered_without_names_have_names(make, paths):
+    found = make(torch.ones(2))
+    assert not register_containers(found)
+    assert [path for path, _ in tensor_paths(found)] == paths
+    torch.testing.assert_close(pytree.tree_leaves(found), [tensor for _, tensor in tensor_paths(found)])
