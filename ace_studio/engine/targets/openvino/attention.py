@@ -24,6 +24,7 @@ from ace_studio.engine.targets.onnx import masks
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino.library import import_openvino
+from ace_studio.engine.targets.openvino.stft import STFT, converted_stft
 
 _DOMAIN = "ace.studio"
 WHOLE = "WholeAttention"
@@ -53,15 +54,15 @@ def program_for_openvino(job: LoweringJob) -> OnnxProgram:
 
 
 def read_onnx(model: Any) -> Any:
-    """The ``openvino.Model`` of an ONNX model that may hold whole attentions.
+    """The ``openvino.Model`` of an ONNX model that may hold whole attentions and spectra of any size.
 
     Raises: RuntimeError in OpenVINO's words if it cannot read it.
     """
     core = import_openvino().Core()
-    if any(opset.domain == _DOMAIN for opset in model.opset_import):
-        from openvino.frontend.onnx import ConversionExtension
+    from openvino.frontend.onnx import ConversionExtension
 
-        core.add_extension(ConversionExtension(WHOLE, _DOMAIN, _converted))
+    core.add_extension(ConversionExtension(WHOLE, _DOMAIN, _converted))
+    core.add_extension(ConversionExtension(STFT, "", converted_stft))
     return core.read_model(model.SerializeToString())
 
 
