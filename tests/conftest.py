@@ -4,8 +4,6 @@ The environment is set when this file is imported, before any test module can im
 not imported here, because the window's tests must be able to prove that nothing imports it.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

@@ -7,8 +7,6 @@ A renderer takes the first word of an info string for the language and ignores t
 - ``not-run: REASON``, last: no test runs it, and why.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The import contracts hold, and each of them is seen to fail when somebody breaks it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Conventions that a program can check: one name per thing, mirrored tests, explained broad excepts."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from pathlib import Path

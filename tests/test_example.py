@@ -1,7 +1,5 @@
 """The shipped example keeps the promises of its page: the accuracy, the split, the size, the recipe."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

@@ -1,7 +1,5 @@
 """The help pages stay true: they name every key, word, precision and target that exists, and none that does not."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every code block of the help and of the README works as it stands: commands, recipes, Python and C++."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The programs of the page on running artifacts elsewhere: what the window copies, and C++ that computes the same."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The package itself: cheap to import, and the Python function comes with its first use."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

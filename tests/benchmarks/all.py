@@ -11,8 +11,6 @@ gets ``figures.json``: what is there of benchmarks that do not run stays. ``--pa
 README, and writes the table there. The exit status is 1 if a figure is lost.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -8,8 +8,6 @@ unless the median of the rounds' ratios is above 1 on every model. Other work on
 as the code: a process beside the job is worth something only if there is a core for it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

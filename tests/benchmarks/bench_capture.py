@@ -6,8 +6,6 @@ Every row runs in a process of its own. FOLDER gets one JSON file per row, and `
 ``--keep`` rows that are there already are not run again. The exit status is 1 if a claim does not hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

@@ -8,8 +8,6 @@ pages say. All are built first, and then decode in turn, repetition by repetitio
 tokens, each token chosen greedily and the cache fed back. FOLDER gets ``decode.json`` and ``decode.md``.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import statistics

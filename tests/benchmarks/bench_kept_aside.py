@@ -14,8 +14,6 @@ FOLDER gets a JSON file per row, ``table.md`` and ``summary.json``; a row whose 
 error is taken as it is. The exit status is 1 if a row is lost.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os

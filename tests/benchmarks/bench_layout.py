@@ -10,8 +10,6 @@ boxes, the same rule for both. FOLDER gets ``table.md`` and ``summary.json``. Th
 faster on every graph with at most a tenth more crossings.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

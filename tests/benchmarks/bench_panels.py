@@ -5,8 +5,6 @@
 CPU time of this thread, so that other processes matter less. A gesture may take 50 ms, a table of 50,000 rows 100 ms.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import statistics
 import time

@@ -8,8 +8,6 @@ The exit status is 1 unless every case is captured, runs verified on two targets
 sizes that nobody gave, and is not slower than eager on either.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -12,8 +12,6 @@ FOLDER gets one JSON file per row, ``table.md`` and ``summary.json``. The exit s
 fast as the fastest peer, at its fidelity or better, on every row, and faster on one.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

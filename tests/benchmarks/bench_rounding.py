@@ -11,8 +11,6 @@ has at least 2 dB more than GPTQ and than AWQ, and more than scale estimation.
 FOLDER gets ``figures.json`` and ``table.md``; the exit status is 1 if a claim does not hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import sys

@@ -8,8 +8,6 @@ seconds by the clock. FOLDER gets ``figures.json``. The exit status is 1 if an o
 graph as in one of 10,000, or if a call of the history takes longer than 100 ms.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

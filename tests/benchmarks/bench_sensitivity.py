@@ -12,8 +12,6 @@ FOLDER gets ``table.md`` and ``summary.json``. The exit status is 1 unless every
 is at least 0.9, at a cost of at most 12 passes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -7,8 +7,6 @@ engine's message that it is ready, or the end of the import; then processor time
 The first round does not count. FOLDER gets ``figures.json``. The exit status is 1 if the window exceeds a limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

@@ -7,8 +7,6 @@ result, as a sweep does. The second runs the shipped example with one target and
 worker, which starts its engine, does not count. The exit status is 1 below 20 jobs a second, or above 1 s per job.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -10,8 +10,6 @@ machine's ceilings that each chosen artifact reaches, and each run's output with
 status is 1 if a limit is exceeded or no artifact is verified.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

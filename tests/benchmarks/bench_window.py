@@ -11,8 +11,6 @@ FOLDER gets ``figures.json``; the last test fails if a figure exceeds its limit.
 size, which has no limits; the memory in use is printed too.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import threading

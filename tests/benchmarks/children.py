@@ -1,7 +1,5 @@
 """Running one case of a benchmark in a process of its own, which is ended with its children."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

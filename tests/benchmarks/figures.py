@@ -1,7 +1,5 @@
 """The figures that README claims: one record each, the file of the last run, and the table that is made of it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version

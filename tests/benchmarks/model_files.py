@@ -1,7 +1,5 @@
 """Models that a benchmark is given as files: ``NAME.py`` with ``load``, ``calibration`` and ``score``."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The claims of the benchmark of slow traces can fail."""
 
-from __future__ import annotations
-
 from tests.benchmarks.bench_slow_traces import Row, Trace, failed_claims, table
 
 LIMIT_S = 300.0

@@ -1,7 +1,5 @@
 """What the benchmark of the window makes of its beats, without a window."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

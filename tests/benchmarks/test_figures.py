@@ -1,7 +1,5 @@
 """The figures in the README are those of the kept file, and the table hides nothing that is lost."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

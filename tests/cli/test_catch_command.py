@@ -1,7 +1,5 @@
 """``catch``: from a script to a recipe that traces with what the script used."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

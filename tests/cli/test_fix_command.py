@@ -1,7 +1,5 @@
 """``fix``: what is asked of the engine, what is shown, and what is written only if it is asked for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The events of a job become its answer."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

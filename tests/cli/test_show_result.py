@@ -1,7 +1,5 @@
 """What the command line says of a search for a goal, and of what became of the weights."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Inputs and sizes from end to end: what `ace-studio trace --json` prints for models of every kind."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The corpus of models that misbehave: one table per theme, each case with its source and its expected outcome."""
 
-from __future__ import annotations
-
 import textwrap
 import tomllib
 import warnings

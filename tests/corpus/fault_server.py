@@ -5,8 +5,6 @@ this process; all else (channel, guard, limits, how both end) is the real thing.
 reads a case per line from stdin and answers with a line; `tests.corpus.faults` has the cases.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import json

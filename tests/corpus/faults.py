@@ -6,8 +6,6 @@ has the helpers); ``job.at(PHASE, action)`` injects while it runs. A fault that 
 ``[[elsewhere]]`` with its ``tested_by``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Every fault of the machine ends as the manifest says: in words with a remedy, with nothing lost and nothing left."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Every bad file ends as the manifest says: in words about the file, quickly, and without running what is in it."""
 
-from __future__ import annotations
-
 import re
 import time
 

@@ -1,7 +1,5 @@
 """Importing the engine keeps the libraries that it uses from sending usage data."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

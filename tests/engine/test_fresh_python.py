@@ -1,7 +1,5 @@
 """Processes of our own are not misled by what lies beside a user's model."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

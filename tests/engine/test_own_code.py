@@ -1,7 +1,5 @@
 """Keys of stored work change with the code that did it, and with no other code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """An object has another attribute for a while."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

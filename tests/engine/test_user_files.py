@@ -1,7 +1,5 @@
 """Which source files are the user's."""
 
-from __future__ import annotations
-
 import traceback
 from pathlib import Path
 

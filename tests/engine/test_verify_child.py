@@ -1,7 +1,5 @@
 """What a saved artifact gives is compared with what was expected; the peak of memory over what was held before."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """``ace-studio fix`` with a real engine: try, save the patch, apply it, and the model is captured whole."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The command line and the real engine in a Python of its own behind a real SSH server, and what goes wrong there."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

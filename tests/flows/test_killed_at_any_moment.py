@@ -1,7 +1,5 @@
 """A process that saves and is killed at a random moment leaves each file old or new, and nothing temporary."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

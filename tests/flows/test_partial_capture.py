@@ -1,7 +1,5 @@
 """A model without a whole graph, from the recipe to the verified folder, with the real engine process."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The counts are small here. ``ACE_SOAK_RUNS=200 ACE_SOAK_CANCELS=50`` takes about a quarter of an hour.
 """
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -4,8 +4,6 @@ The SSH server is another process, and is stopped in the middle of each step, as
 thread has to go on, whatever its engine's threads wait for.
 """
 
-from __future__ import annotations
-
 import sys
 
 import pytest

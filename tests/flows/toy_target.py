@@ -1,7 +1,5 @@
 """A target from outside of the package, whole in this file: eager with all stored numbers rounded to bfloat16."""
 
-from __future__ import annotations
-
 from ace_studio.engine.quantize.apply import apply_plan
 from ace_studio.engine.quantize.flat_graph import add_constant, constant_of, tidy
 from ace_studio.engine.targets.base import Lowered, LoweringJob

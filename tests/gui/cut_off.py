@@ -1,7 +1,5 @@
 """Texts that are cut off, and controls that cover each other."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

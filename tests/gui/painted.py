@@ -1,7 +1,5 @@
 """Contrast measured from what is painted, by the formula of WCAG 2.2."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@
 ``python -m tests.gui.replay`` from a real run; do that again after the records change.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How colours look: contrast, and how far two colours are apart for eyes of any kind."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -3,8 +3,6 @@
 ``python -m tests.gui.renew_screens`` stores them anew. Look at the pictures before you commit them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial

@@ -1,7 +1,5 @@
 """What holds for everything in the window, checked in every panel, chart and dialog."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A tour of everything that the window shows: each panel, each chart and each dialog, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from PySide6.QtWidgets import QDialog, QWidget

@@ -4,8 +4,6 @@
 ``resources/languages/LANGUAGE.json`` and fills in the right sides.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import json

@@ -3,8 +3,6 @@
 No torch, so that a worker is up in a fraction of a second.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

@@ -1,7 +1,5 @@
 """A tiny engine pack: a script in the place of Python that runs the Python of the tests."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Whatever a handler does becomes exactly one event that ends its job."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The first file of a worker runs in any interpreter, by its path."""
 
-from __future__ import annotations
-
 import json
 import os
 import runpy

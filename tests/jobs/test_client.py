@@ -1,7 +1,5 @@
 """Real worker processes that misbehave in every way we know, and the client that has to live with them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Engine packs: installed whole or not at all, chosen by version, removed when nobody uses them."""
 
-from __future__ import annotations
-
 import errno
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A request goes to the engine that it names, and only that one is started."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One request at a time in a worker process: its events, leaving early, and workers that are lost."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """A worker and its guard end with the parent."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

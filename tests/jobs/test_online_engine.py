@@ -1,7 +1,5 @@
 """An engine is made of a Python of this machine by its own pip; nothing of it is left if that fails."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

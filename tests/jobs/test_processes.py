@@ -1,7 +1,5 @@
 """Processes of a worker are found by the mark in their environment, and ended."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

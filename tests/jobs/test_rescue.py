@@ -1,7 +1,5 @@
 """Rungs that hang in native code or take the process with them, and the job that goes on without them."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

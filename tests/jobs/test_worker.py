@@ -3,8 +3,6 @@
 Each test has a process of its own, because a worker is interrupted by a signal.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """One worker process, from its start to its end, with a fake engine."""
 
-from __future__ import annotations
-
 import queue
 from pathlib import Path
 

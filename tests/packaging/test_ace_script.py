@@ -1,7 +1,5 @@
 """The shell part of the starter: finds an interpreter that works, whatever the environment, and passes words on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The set-up: one hash decides, half-made work is thrown away, two starts take turns, failures are explained."""
 
-from __future__ import annotations
-
 import errno
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The pinned versions: they fit the project's ranges, say nothing of places, and nothing else in the project does."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a Linux desktop finds after an installation."""
 
-from __future__ import annotations
-
 import configparser
 import gzip
 import importlib

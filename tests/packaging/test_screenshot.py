@@ -1,7 +1,5 @@
 """The picture in the README is made by a script from the real window; the script still works."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """A hypothesis strategy for every valid recipe."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision

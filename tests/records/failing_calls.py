@@ -1,7 +1,5 @@
 """Makes a call to the system fail as on a full disk, for the tests of what writes files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The problems of a recipe's text, for tests: lines and texts."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.records.errors import AceError, ErrorCode

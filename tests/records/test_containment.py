@@ -1,7 +1,5 @@
 """A contained process writes only below its folders and has no network, and says so when that is what failed."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The order in which fixes are shown and taken."""
 
-from __future__ import annotations
-
 from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus, ranked_fixes
 
 

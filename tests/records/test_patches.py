@@ -1,7 +1,5 @@
 """Applying our own patches."""
 
-from __future__ import annotations
-
 import difflib
 
 import pytest

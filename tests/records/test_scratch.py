@@ -1,7 +1,5 @@
 """Every worker has a temporary folder of its own, which is gone when the worker is, however it ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

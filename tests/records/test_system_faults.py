@@ -1,7 +1,5 @@
 """Faults of the machine are recognised whatever a library made of them."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

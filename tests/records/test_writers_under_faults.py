@@ -1,7 +1,5 @@
 """The k-th write, fsync or rename fails, for every k, in every writer: its files are the old ones or the new ones."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

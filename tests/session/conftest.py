@@ -1,7 +1,5 @@
 """A session with an engine that says what the test tells it to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

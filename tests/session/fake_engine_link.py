@@ -1,7 +1,5 @@
 """An engine for session tests: remembers what it was asked, and answers with recorded events when told to."""
 
-from __future__ import annotations
-
 from ace_studio.records import messages
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus

@@ -1,7 +1,5 @@
 """Where a session's sweeps go in tests: what was asked is noted, and nothing runs."""
 
-from __future__ import annotations
-
 from ace_studio.records.sweeps import RowStatus, SweepOrder, SweepRow
 
 

@@ -1,7 +1,5 @@
 """What an advice card changes, for the window that shows it."""
 
-from __future__ import annotations
-
 from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import AdviceOrigin, Recipe

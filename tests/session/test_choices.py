@@ -1,7 +1,5 @@
 """Changes of a recipe, and what is filled in when a file is opened."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

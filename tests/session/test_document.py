@@ -1,7 +1,5 @@
 """The document and its parts."""
 
-from __future__ import annotations
-
 from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.document import PART_OF_FIELD, Document

@@ -1,7 +1,5 @@
 """One request at a time, and an engine process that is lost or cancelled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ace_studio.records import messages

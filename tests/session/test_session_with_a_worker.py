@@ -1,7 +1,5 @@
 """The session and a real worker process, joined as the window joins them but without a window."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

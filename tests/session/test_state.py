@@ -1,7 +1,5 @@
 """Listeners hear of what changed."""
 
-from __future__ import annotations
-
 from threading import Event, Timer
 
 import pytest

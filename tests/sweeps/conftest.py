@@ -1,7 +1,5 @@
 """A cluster in processes of its own, and the SSH server of the tests of hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """``python cut_proxy.py PORT``: passes connections on to a port of this machine; SIGUSR1 cuts all that are open."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -3,8 +3,6 @@
 Every job appends lines to the file that ``ACE_SWEEP_LOG`` names: when it starts, and when it ends.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

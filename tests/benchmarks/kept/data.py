@@ -4,8 +4,6 @@ The digits are of the UCI repository (CC BY 4.0), the photos are CC BY, the sour
 function gives what is learnt from and what is held out; nothing is in both.
 """
 
-from __future__ import annotations
-
 import re
 import sysconfig
 import zlib

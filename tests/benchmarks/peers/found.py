@@ -1,7 +1,5 @@
 """What the comparison finds on one model, and the verdict that follows from the times of the fresh processes."""
 
-from __future__ import annotations
-
 import msgspec
 
 from tests.benchmarks.peers.fresh import FreshTimes

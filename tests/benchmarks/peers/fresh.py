@@ -1,7 +1,5 @@
 """Timing what the tools left in several fresh processes, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -4,8 +4,6 @@ python -m tests.benchmarks.peers.one_row NAME --out FILE [--models FOLDER] [--ro
     [--keep FOLDER]
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Open a line-up in this fresh process and time it: python -m tests.benchmarks.peers.one_timing FOLDER --out FILE."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import traceback

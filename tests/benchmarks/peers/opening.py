@@ -3,8 +3,6 @@
 Ours is opened as thinly as the others are: by the target's ``load``, without the module around it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Within a process the rounds share that luck, so a thousand rounds of one process say less than ten of a hundred.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass

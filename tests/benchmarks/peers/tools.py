@@ -1,7 +1,5 @@
 """The peers: each compresses a module as its own documentation says, and leaves it on disk for `opening`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

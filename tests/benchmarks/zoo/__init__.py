@@ -1,7 +1,5 @@
 """The zoo: architectures of every kind, with random weights, that capture is measured on."""
 
-from __future__ import annotations
-
 from tests.benchmarks.zoo import awkward_rows, timm_rows, torch_nn_rows, torchvision_rows, transformers_rows
 from tests.benchmarks.zoo.row import Row
 

@@ -1,7 +1,5 @@
 """One row of the zoo: an architecture, and the calls that show which of its sizes change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

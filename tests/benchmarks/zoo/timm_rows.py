@@ -1,7 +1,5 @@
 """Networks of timm, small variants."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

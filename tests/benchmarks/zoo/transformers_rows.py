@@ -1,7 +1,5 @@
 """Networks of transformers, built from tiny configurations."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Jobs of tools: with the user's trust and no more, in one process, and cancelled when asked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Which parallel branches one convolution could replace, and the card about them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from msgspec.structs import replace

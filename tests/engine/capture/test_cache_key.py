@@ -1,7 +1,5 @@
 """Keys of the capture cache, and digests of the content behind them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which conditions of a graph may be tried without."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

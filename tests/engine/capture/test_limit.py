@@ -1,7 +1,5 @@
 """The time limit of a capture attempt."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Collecting what torch prints."""
 
-from __future__ import annotations
-
 import io
 import logging
 import sys

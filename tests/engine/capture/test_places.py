@@ -1,7 +1,5 @@
 """Finding the user's line among the frames of a failure."""
 
-from __future__ import annotations
-
 import traceback
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The eager reference, and warnings about the model."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests import tiny_models

@@ -1,7 +1,5 @@
 """Running a script inside this process."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Caught inputs on disk come back as they were, and reading them runs nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 import types

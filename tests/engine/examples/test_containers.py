@@ -1,7 +1,5 @@
 """Containers that torch does not know by itself, as inputs and as results of a model."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import functools

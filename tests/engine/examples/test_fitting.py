@@ -1,7 +1,5 @@
 """Calibration examples are made to fit a captured graph, and what does not fit is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

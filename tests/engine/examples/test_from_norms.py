@@ -1,7 +1,5 @@
 """Examples made from batch norms look like what the norms saw in training, and only where that can be had."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """One reader for the user's example functions."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

@@ -1,7 +1,5 @@
 """Calls that go to another process through files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Models with branches, the fixes proposed for them, and a check that a rewrite computes the same."""
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from pathlib import Path

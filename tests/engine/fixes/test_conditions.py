@@ -1,7 +1,5 @@
 """The test of a branch is rewritten so that it stays a tensor."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

@@ -1,7 +1,5 @@
 """A call that gives the same number on every example becomes a constant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Edits of a source file keep everything else."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

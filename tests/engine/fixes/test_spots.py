@@ -1,7 +1,5 @@
 """A line of a live model, and the functions and classes that a control can name there."""
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import sys

@@ -1,7 +1,5 @@
 """Examples are varied in their values alone."""
 
-from __future__ import annotations
-
 import torch
 
 from ace_studio.engine.fixes import varied

@@ -1,7 +1,5 @@
 """ONNX files to open, written node by node: no exporter is needed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

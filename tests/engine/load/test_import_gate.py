@@ -1,7 +1,5 @@
 """Only code that the user trusts is imported, however its import comes about."""
 
-from __future__ import annotations
-
 import py_compile
 import sys
 from importlib import import_module, machinery

@@ -1,7 +1,5 @@
 """From a recipe to a live module, for every kind of source; nothing runs without trust."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

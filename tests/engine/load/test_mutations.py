@@ -1,7 +1,5 @@
 """Good files, damaged at random: every one loads or is told, nothing runs that is not trusted, and it ends soon."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

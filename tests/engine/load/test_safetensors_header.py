@@ -1,7 +1,5 @@
 """Headers of safetensors files: read without loading a tensor, and refused if they lie."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

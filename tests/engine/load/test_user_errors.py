@@ -1,7 +1,5 @@
 """An exception of user code becomes a problem with its line, a reason and a remedy."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

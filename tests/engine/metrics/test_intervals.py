@@ -1,7 +1,5 @@
 """How sure a metric is: intervals that cover the truth as often as they say."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The built-in metrics against scikit-learn and torch, and the forms that outputs and labels may have."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A built-in metric on pairs that a function gives, and on the arrays of a file."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Nodes of an ONNX graph are put behind those that they read."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("onnx")

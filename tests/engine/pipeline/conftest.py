@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.targets.torch import eager

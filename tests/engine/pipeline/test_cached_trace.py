@@ -1,7 +1,5 @@
 """A trace of a file, asked for twice: the second time from the cache, unless any file of the model changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

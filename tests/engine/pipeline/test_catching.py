@@ -1,7 +1,5 @@
 """Running a user's script to catch inputs: trust first, everything kept that can be, and a recipe that uses it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The sensitivity scan as a job of its own: told as it goes, in subgraphs too, and kept for the next job."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Ceilings of the machine: plausible, kept, raised by a quieter run, never in the way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

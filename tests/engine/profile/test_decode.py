@@ -1,7 +1,5 @@
 """Decoding with a step model: the cache is fed back, the tokens are those of the whole text, misfits are said."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

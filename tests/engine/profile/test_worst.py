@@ -1,7 +1,5 @@
 """The samples that lose most, by loss where there is one, else by outputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """Small programs to rewrite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

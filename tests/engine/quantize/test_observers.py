@@ -1,7 +1,5 @@
 """Ranges from values: each observer does what it is for, in whatever order and sizes the values come."""
 
-from __future__ import annotations
-
 import operator
 
 import pytest

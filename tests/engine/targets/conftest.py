@@ -1,7 +1,5 @@
 """Captured tiny models, and candidates built from them, each made once per session."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A capture from the cache lowers to the same artifact as the one that was traced."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The compiler's front end."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """What a killed compiler left in Inductor's cache is replaced, and an error of another kind is not hidden."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

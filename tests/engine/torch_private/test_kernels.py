@@ -1,7 +1,5 @@
 """Calls in generated code are timed while it runs, and it is left as it was."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Short forms equal what they replace, and bounds hold, at every size."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Captured graphs as JSON, without any tensor."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """A screen and a person for every journey."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

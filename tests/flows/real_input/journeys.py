@@ -1,7 +1,5 @@
 """What several journeys do: the way from the start page to a file, and the models that are opened."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

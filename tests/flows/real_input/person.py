@@ -1,7 +1,5 @@
 """A person at the window: finds things by what they say, and uses the keyboard and the mouse of the screen."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A screen of its own (Xvfb with a window manager), and a hand on its keyboard and mouse (xdotool)."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """Two runs, the window closed and started again, and the two compared from the history."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.flows.real_input.journeys import run_by_keys, write_model

@@ -1,7 +1,5 @@
 """A model that does not trace: the fix is tried, its patched copy opened, traced by itself, and run."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.flows.real_input.journeys import BRANCH, write_model

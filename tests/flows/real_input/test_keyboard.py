@@ -1,7 +1,5 @@
 """By the keyboard alone, from the start page to an artifact on disk."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.flows.real_input.journeys import export_by_keys, run_by_keys, trace_by_keys

@@ -1,7 +1,5 @@
 """Every kind of source becomes a file on disk within eight clicks and five minutes. On request: pytest -m benchmark."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -4,8 +4,6 @@
 answered with JSON: what has the keyboard, and every element on the screen. All else goes through X.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

@@ -1,7 +1,5 @@
 """A recipe that somebody else changed on the disk is never overwritten without a question."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest

@@ -1,7 +1,5 @@
 """The dialog with the list of devices."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The dialog that chooses the machine of the engine."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

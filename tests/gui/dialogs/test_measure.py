@@ -1,7 +1,5 @@
 """A measurement from the results: its dialog, its columns, its chart, and its end."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

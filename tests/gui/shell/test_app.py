@@ -1,7 +1,5 @@
 """The application: arguments, start-up, and what a window leaves behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

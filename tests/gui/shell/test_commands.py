@@ -1,7 +1,5 @@
 """The commands of menus, toolbar and palette: open, save, show dialogs and panels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

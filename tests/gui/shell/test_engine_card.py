@@ -1,7 +1,5 @@
 """The engine is missing: the window offers to install a pack, and the engine starts by itself."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

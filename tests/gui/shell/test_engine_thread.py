@@ -1,7 +1,5 @@
 """The link to the engine: which Python serves a project."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cycles are collected in the window's thread, and in no other."""
 
-from __future__ import annotations
-
 import gc
 import threading
 import weakref

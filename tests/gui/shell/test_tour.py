@@ -1,7 +1,5 @@
 """The tour leads from the start page to the last step, and each card stands beside what it tells about."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QRect, Qt
 from PySide6.QtWidgets import QApplication

@@ -1,7 +1,5 @@
 """The language of the window: packs of translations, and a window in German."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Colours of code."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

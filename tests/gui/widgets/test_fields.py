@@ -1,7 +1,5 @@
 """Fields to choose and to count in: the wheel scrolls what is around them and never changes a value."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QLocale, QPoint, QPointF, Qt

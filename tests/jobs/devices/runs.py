@@ -1,7 +1,5 @@
 """A finished run in a folder: small ONNX models as its artifacts, and the result that names them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The SSH server that the tests of this folder share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Serves the jobs of the tests of hosts, without torch; ``[model] entry`` says how a job behaves."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

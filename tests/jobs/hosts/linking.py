@@ -1,7 +1,5 @@
 """Requests to the engine of the tests on a host, and their events."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real SSH server on loopback with keys and a home of its own, and the configuration that leads ssh to it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex

@@ -3,8 +3,6 @@
 ``python -m tests.jobs.hosts.ssh_process FOLDER`` prints the command for ``ACE_STUDIO_SSH``, and ends with its stdin.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A host is asked over a real SSH server, and every way in which that fails has its own words."""
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is missing on a host is installed there, into an environment of its own."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

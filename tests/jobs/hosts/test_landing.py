@@ -1,7 +1,5 @@
 """The program that is sent first: it takes the source once, and says what it cannot do."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

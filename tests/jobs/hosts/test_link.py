@@ -1,7 +1,5 @@
 """Jobs on a host behind a real SSH server: files go there, events and results come back, connections are cut."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """What goes to a host, and what has to be trusted before."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Paths there become paths here, in events and in the results that name them, and nothing is written elsewhere."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from pathlib import Path

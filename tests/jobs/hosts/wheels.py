@@ -1,7 +1,5 @@
 """Wheels that pip installs without a network."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

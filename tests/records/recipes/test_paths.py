@@ -1,7 +1,5 @@
 """A recipe that is saved in another folder still finds its files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Rules select ops, and the last one that does decides."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

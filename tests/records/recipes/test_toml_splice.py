@@ -1,7 +1,5 @@
 """A recipe that a person wrote keeps its comments, order, blanks and notation when values change."""
 
-from __future__ import annotations
-
 import difflib
 
 import pytest

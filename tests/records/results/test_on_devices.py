@@ -1,7 +1,5 @@
 """Figures of devices: columns, and speed-ups between figures of one clock only."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """The Python and the shell line are run here, against a recorder in the place of the engine."""
 
-from __future__ import annotations
-
 import ast
 import runpy
 import sys

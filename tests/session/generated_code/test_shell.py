@@ -1,7 +1,5 @@
 """The shell line runs the saved recipe."""
 
-from __future__ import annotations
-
 import shlex
 
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe

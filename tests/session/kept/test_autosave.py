@@ -1,7 +1,5 @@
 """Unsaved choices, one file per model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Event
 

@@ -1,7 +1,5 @@
 """The settings of the window."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

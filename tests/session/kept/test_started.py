@@ -1,7 +1,5 @@
 """Runs that have started, and what becomes of them if their process dies."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Trust is by content, and can be withdrawn."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

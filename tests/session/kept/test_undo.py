@@ -1,7 +1,5 @@
 """Steps of undo: taken back, put back, merged, bounded."""
 
-from __future__ import annotations
-
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.kept import undo
 from ace_studio.session.kept.undo import MERGE_WITHIN_S, UndoStack

@@ -1,7 +1,5 @@
 """Catching inputs from the window: a script runs, and its calls become an undoable choice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every choice is one step of undo."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The list of devices as the window sees it, and figures that come later than their run."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

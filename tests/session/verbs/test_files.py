@@ -1,7 +1,5 @@
 """Opening, saving and restoring, as the session's verbs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

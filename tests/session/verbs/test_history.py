@@ -1,7 +1,5 @@
 """Past runs, as the session's verbs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The verbs that ask the engine for work."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

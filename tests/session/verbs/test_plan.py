@@ -1,7 +1,5 @@
 """The verbs about precisions."""
 
-from __future__ import annotations
-
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.session import Session

@@ -1,7 +1,5 @@
 """Files run only once they are trusted, and trust can be withdrawn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode, Problem

@@ -1,7 +1,5 @@
 """What is looked at: ops, graph breaks, runs, lines of code."""
 
-from __future__ import annotations
-
 from ace_studio.records.messages import JobFinished
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import FakeEngineLink, captured, result, target_run

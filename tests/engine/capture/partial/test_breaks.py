@@ -1,7 +1,5 @@
 """Graph breaks: one per line, with the ops that they cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

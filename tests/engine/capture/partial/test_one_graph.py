@@ -1,7 +1,5 @@
 """Joining the tables of subgraphs into one."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from ace_studio.engine.capture.partial.one_graph import BREAK_OP, join_tables

@@ -1,7 +1,5 @@
 """What is kept of the calls of a subgraph, and the order of the first forward."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

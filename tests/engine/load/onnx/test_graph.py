@@ -1,7 +1,5 @@
 """The graph of an ONNX file becomes a table with modules, sizes and costs."""
 
-from __future__ import annotations
-
 import onnx
 import torch
 from onnx import TensorProto, helper

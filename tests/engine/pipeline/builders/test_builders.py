@@ -1,7 +1,5 @@
 """Builds that other processes make: real processes, real targets, tiny models."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Hypothesis strategies for the runs of a job, with few different figures so that they often tie."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from hypothesis import strategies as st

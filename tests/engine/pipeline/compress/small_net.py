@@ -1,7 +1,5 @@
 """Two linear layers and their inputs, for whole jobs that take a second."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

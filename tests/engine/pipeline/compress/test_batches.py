@@ -1,7 +1,5 @@
 """Throughput over batch sizes in a whole job."""
 
-from __future__ import annotations
-
 import torch
 
 import ace_studio

@@ -1,7 +1,5 @@
 """A decoder step on a target: captured with a free cache length, quantized weights, really decoding."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

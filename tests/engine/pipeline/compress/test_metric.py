@@ -1,7 +1,5 @@
 """A built-in metric in a job: from pairs, from a file that the recipe names, with its intervals, and refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

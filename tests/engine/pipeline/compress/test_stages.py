@@ -1,7 +1,5 @@
 """The figures of a run are on disk before its artifacts, whatever happens to these, and name its worst examples."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

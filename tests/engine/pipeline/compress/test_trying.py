@@ -1,7 +1,5 @@
 """A pruned or trained model is compared with the original, and its lowering with what was lowered."""
 
-from __future__ import annotations
-
 import copy
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What well-known pages about tracing show, written anew: some fix is tried and green, or it is said why none is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """When a capture is better than another, and which places stop one."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.pipeline.fixes.outcomes import is_better, places_of

@@ -1,7 +1,5 @@
 """Trying fixes from a file: what is green, what is not and why, and that nothing of the user's changes."""
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from pathlib import Path

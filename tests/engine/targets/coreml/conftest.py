@@ -1,7 +1,5 @@
 """Core ML packages that the tests of this folder build."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.plan import bind_plan

@@ -1,7 +1,5 @@
 """ExecuTorch: what is installed is judged honestly, sizes have a bound that is told, and the delegate does the work."""
 
-from __future__ import annotations
-
 import importlib.metadata
 
 import pytest

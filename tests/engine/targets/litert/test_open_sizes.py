@@ -1,7 +1,5 @@
 """What differs between two sizes stays open, or is refused with the reason."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which operators get 8 bits, and which ops of a file follow."""
 
-from __future__ import annotations
-
 import pytest
 
 from ace_studio.engine.quantize.observers import ValueRange

@@ -1,7 +1,5 @@
 """What float nodes of a quantized ONNX model read, and where biases are added."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

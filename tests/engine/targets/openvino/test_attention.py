@@ -1,7 +1,5 @@
 """Attention as one operation of OpenVINO: equal to torch for every mask and size, or left in its parts."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("onnx")

@@ -1,7 +1,5 @@
 """The ONNX model for TensorRT has signed grids around 0 and float biases."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

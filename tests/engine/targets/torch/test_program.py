@@ -1,7 +1,5 @@
 """What the targets that run in torch share: pinned threads, and errors for wrong sizes and files."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

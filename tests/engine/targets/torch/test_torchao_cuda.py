@@ -1,7 +1,5 @@
 """torchao's layers without a GPU: each planned op is quantized and found again, and why the rest cannot be had here."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

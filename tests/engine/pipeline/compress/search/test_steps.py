@@ -1,7 +1,5 @@
 """The steps of searches on disk: found again by every job whose figures would be the same, judged by its own goal."""
 
-from __future__ import annotations
-
 import os
 from types import SimpleNamespace
 
