@@ -2,19 +2,10 @@
 
 import pytest
 import torch
-from torch import nn
 
 import ace_studio
 from ace_studio.records.errors import AceError, ErrorCode
-
-
-def make_net():
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).eval()
-
-
-def points(n, seed):
-    return torch.randn(n, 8, generator=torch.Generator().manual_seed(seed))
+from tests.flows.test_python_function import make_net, points
 
 
 def test_a_module_is_pruned_trained_built_and_compared_with_the_original():

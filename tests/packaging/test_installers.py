@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import plistlib
@@ -17,15 +16,6 @@ from pathlib import Path
 import pytest
 
 import ace_studio
-
-
-@pytest.fixture(scope="module")
-def scripts(root):
-    """The scripts of packaging/installers, by name."""
-    folder = str(root / "packaging" / "installers")
-    sys.path.insert(0, folder)
-    yield importlib.import_module
-    sys.path.remove(folder)
 
 
 @pytest.fixture

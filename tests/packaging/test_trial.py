@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
-
-
-@pytest.fixture(scope="module")
-def scripts(root):
-    """The scripts of packaging/installers, by name."""
-    folder = str(root / "packaging" / "installers")
-    sys.path.insert(0, folder)
-    yield importlib.import_module
-    sys.path.remove(folder)
 
 
 @pytest.fixture

@@ -77,3 +77,7 @@ class HoldsScript(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.part(x)
+
+
+def capture_by(rung: str, module: nn.Module, examples: list[Any]) -> tuple[CapturedModel, CaptureReport]:
+    return capture(module, examples, Recipe(capture=CaptureChoice(rungs=(rung,))))

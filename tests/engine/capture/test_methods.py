@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from typing import Any
 
 import pytest
 import torch
@@ -13,18 +12,14 @@ from torch import Tensor, nn
 from torch.func import grad, vmap
 
 from ace_studio.engine.capture.verify import difference
-from ace_studio.engine.flow import CapturedModel, Example
+from ace_studio.engine.flow import Example
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from ace_studio.records.results import AttemptStatus, CaptureReport
+from ace_studio.records.results import AttemptStatus
 from tests import tiny_models
-from tests.engine.capture.captures import HoldsScript, capture, dims
+from tests.engine.capture.captures import HoldsScript, capture, capture_by, dims
 
 NOT_FOR_FX = {"text_model"}
-
-
-def capture_by(rung: str, module: nn.Module, examples: list[Any]) -> tuple[CapturedModel, CaptureReport]:
-    return capture(module, examples, Recipe(capture=CaptureChoice(rungs=(rung,))))
 
 
 ALONE = [("dynamo", name) for name in tiny_models.EASY] + [

@@ -8,14 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import CapturedModel
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from ace_studio.records.results import CaptureReport
-from tests.engine.capture.captures import capture
-
-
-def capture_by(rung: str, module: nn.Module, examples: list[Any]) -> tuple[CapturedModel, CaptureReport]:
-    return capture(module, examples, Recipe(capture=CaptureChoice(rungs=(rung,))))
+from tests.engine.capture.captures import capture_by
 
 
 class GivesBack(nn.Module):

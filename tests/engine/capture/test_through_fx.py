@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
-from torch import nn
 
-from ace_studio.engine.flow import CapturedModel
 from ace_studio.records.errors import AceError
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from ace_studio.records.results import CaptureReport
 from tests import tiny_models
-from tests.engine.capture.captures import capture
-
-
-def capture_by(rung: str, module: nn.Module, examples: list[Any]) -> tuple[CapturedModel, CaptureReport]:
-    return capture(module, examples, Recipe(capture=CaptureChoice(rungs=(rung,))))
+from tests.engine.capture.captures import capture_by
 
 
 def test_tracing_leaves_the_names_of_the_users_module_as_they_were() -> None:

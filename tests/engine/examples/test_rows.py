@@ -9,15 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.examples.gather import gather_examples
-from ace_studio.engine.flow import DataSources, LoadedModel
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
-from ace_studio.records.tensors import TensorSpec
-
-
-class TwoInputs(nn.Module):
-    def forward(self, x: Tensor, state: Tensor, scale: float = 1.0) -> Tensor:
-        return x + state * scale
+from tests.engine.examples.test_gather import TwoInputs, gather, loaded, never_read, row
 
 
 class Nested(nn.Module):
@@ -28,25 +22,6 @@ class Nested(nn.Module):
 class Variadic(nn.Module):
     def forward(self, first: Tensor, *others: Tensor) -> Tensor:
         return sum(others, first)
-
-
-def loaded(module: nn.Module, **fields: object) -> LoadedModel:
-    return LoadedModel(module=module, source=Path(), sha256="", data=DataSources(**fields))
-
-
-def never_read(path: Path) -> Tensor:
-    raise AssertionError(f"nobody asked for {path}")
-
-
-def gather(module: nn.Module, *rows: dict[str, TensorSpec], read_tensor=never_read, **fields: object):
-    recipe = Recipe(inputs=InputsChoice(rows=rows))
-    return gather_examples(
-        loaded(module, **fields), recipe, Path("/recipes"), read_tensor=read_tensor, read_content=never_read
-    )
-
-
-def row(*shape: int, **fields: str) -> TensorSpec:
-    return TensorSpec(shape=shape, **fields)
 
 
 def test_rows_become_the_arguments_of_forward_in_its_own_order() -> None:

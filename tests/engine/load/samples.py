@@ -7,11 +7,12 @@ import pickle
 import zipfile
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
 from ace_studio.engine.flow import LoadedModel
-from ace_studio.engine.load import load_model
+from ace_studio.engine.load import inspect_file, load_model
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, Problem
 from ace_studio.records.recipes.recipe import CalibrationChoice, EvaluateChoice, InputsChoice, ModelChoice, Recipe
@@ -133,3 +134,16 @@ def check_wording(error: AceError) -> None:
         assert "Traceback" not in text
         assert "weights_only" not in text
         assert problem.remedy, text
+
+
+def refusal(path: Path) -> str:
+    """The error that looking at a file ends with, as text."""
+    with pytest.raises(AceError) as caught:
+        inspect_file(path)
+    check_wording(caught.value)
+    return caught.value.problem.as_text()
+
+
+def warned(reporter: Reporter) -> dict[str, str]:
+    """Code -> what each warning says."""
+    return {warning.code: warning.what for warning in reporter.warnings}

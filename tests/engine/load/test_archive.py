@@ -7,17 +7,9 @@ import zipfile
 import pytest
 import torch
 
-from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.records.errors import AceError
-from tests.engine.load.samples import Plain, check_wording
-
-
-def refusal(path) -> str:
-    with pytest.raises(AceError) as caught:
-        inspect_file(path)
-    check_wording(caught.value)
-    return caught.value.problem.as_text()
+from tests.engine.load.samples import Plain, refusal
 
 
 def test_a_cut_zip_and_a_changed_byte_are_told(tmp_path):

@@ -5,21 +5,12 @@ from __future__ import annotations
 import zipfile
 
 import numpy as np
-import pytest
 import torch
 from safetensors.torch import save_file
 
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.identify import identify, model_path
-from ace_studio.records.errors import AceError
-from tests.engine.load.samples import Plain, check_wording
-
-
-def refusal(path) -> str:
-    with pytest.raises(AceError) as caught:
-        inspect_file(path)
-    check_wording(caught.value)
-    return caught.value.problem.as_text()
+from tests.engine.load.samples import Plain, refusal
 
 
 def test_torchscript_is_told_from_a_pickle(tmp_path):

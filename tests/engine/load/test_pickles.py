@@ -11,14 +11,7 @@ import torch
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.pickles import is_legacy_torch, unsafe_globals
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.load.samples import Payload, Plain, check_wording, write_bare_pickle
-
-
-def refusal(path) -> str:
-    with pytest.raises(AceError) as caught:
-        inspect_file(path)
-    check_wording(caught.value)
-    return caught.value.problem.as_text()
+from tests.engine.load.samples import Payload, Plain, refusal, write_bare_pickle
 
 
 def test_the_names_that_unpickling_would_call_agree_with_torch(tmp_path):

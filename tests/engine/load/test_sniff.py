@@ -10,15 +10,7 @@ import pytest
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.sniff import HEAD_BYTES, checked_sha256, is_text, size_of
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.load.samples import check_wording
-
-
-def refusal(path) -> str:
-    with pytest.raises(AceError) as caught:
-        inspect_file(path)
-    check_wording(caught.value)
-    return caught.value.problem.as_text()
-
+from tests.engine.load.samples import refusal
 
 HTML = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head></html>"
 

@@ -8,21 +8,9 @@ from torch import nn
 
 from ace_studio.engine.load.state_match import StateDict, best_matches, shown
 from ace_studio.engine.load.tensors import find_state_dicts
-from ace_studio.engine.load.weights import compare_states, load_weights
-from ace_studio.engine.progress import Reporter
+from ace_studio.engine.load.weights import compare_states
 from ace_studio.records.errors import AceError
-
-
-def net() -> nn.Module:
-    return nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
-
-
-def put(module, weights, tmp_path, reporter=None):
-    load_weights(module, weights, tmp_path / "w.pt", reporter=reporter or Reporter())
-
-
-def is_equal(module, weights) -> bool:
-    return all(torch.equal(tensor, weights[name]) for name, tensor in module.state_dict().items())
+from tests.engine.load.test_weights import is_equal, net, put, with_prefix
 
 
 @pytest.mark.parametrize("prefix", ["", "module.", "_orig_mod.", "model.", "module.model.net."])
@@ -71,18 +59,6 @@ def test_a_shared_weight_may_have_one_of_its_names(tmp_path, device):
 def test_lazy_parameters_take_any_shape():
     lazy = nn.LazyLinear(3).state_dict()
     assert not compare_states(nn.Linear(7, 3).state_dict(), lazy)
-
-
-def changed(weights, by=1.0):
-    return {name: tensor + by if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
-
-
-def with_prefix(prefix, weights):
-    return {prefix + name: tensor for name, tensor in weights.items()}
-
-
-def warned(reporter):
-    return {warning.code: warning.what for warning in reporter.warnings}
 
 
 def test_what_wrappers_put_into_the_middle_of_names_is_taken_out(tmp_path):

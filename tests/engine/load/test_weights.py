@@ -10,7 +10,7 @@ from ace_studio.engine.load.tensors import find_state_dicts, read_state_dicts
 from ace_studio.engine.load.weights import load_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.load.samples import Plain, load, write_net
+from tests.engine.load.samples import Plain, load, warned, write_net
 
 
 def net() -> nn.Module:
@@ -72,10 +72,6 @@ def changed(weights, by=1.0):
 
 def with_prefix(prefix, weights):
     return {prefix + name: tensor for name, tensor in weights.items()}
-
-
-def warned(reporter):
-    return {warning.code: warning.what for warning in reporter.warnings}
 
 
 def test_a_factory_that_wraps_takes_weights_saved_without_the_wrapper(tmp_path):

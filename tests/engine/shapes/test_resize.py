@@ -10,21 +10,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.shapes import compare_examples, example_at, tracing_example, unseen_sizes
-from ace_studio.records.tensors import DimChoice
-
-
-class TwoInputs(nn.Module):
-    def forward(self, x: Tensor, state: Tensor, scale: float = 1.0) -> Tensor:
-        return x + state * scale
-
-
-def compare(*examples: Example, **choices: DimChoice):
-    return compare_examples(TwoInputs(), examples, choices={key.replace("_", "."): one for key, one in choices.items()})
-
-
-def pair(n: int, *, scale: float | None = None) -> Example:
-    args = (torch.ones(n, 4), torch.ones(n, 4))
-    return Example(args if scale is None else (*args, scale))
+from tests.engine.shapes.test_compare import compare, pair
 
 
 def test_the_tracing_example_is_the_largest_whose_free_sizes_are_at_least_two() -> None:

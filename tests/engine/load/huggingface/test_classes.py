@@ -10,11 +10,7 @@ from ace_studio.engine.load.huggingface.classes import entry_of, find_class
 from ace_studio.engine.load.huggingface.folder import ModelFolder
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.load.samples import load, problem_of
-
-
-def warned(reporter):
-    return {warning.code: warning.what for warning in reporter.warnings}
+from tests.engine.load.samples import load, problem_of, warned
 
 
 def test_the_entry_may_name_another_class_and_what_it_lacks_is_said(bert, transformers):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,13 +9,9 @@ from torch import Tensor, nn
 from ace_studio.engine.load.torchscript.operators import UntranslatableError, operator_text
 from ace_studio.records.errors import ErrorCode
 from tests.engine.load.samples import problem_of
+from tests.engine.load.torchscript.test_program import save
 
 pytestmark = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-
-
-def save(program, folder: Path) -> str:
-    torch.jit.save(program, folder / "p.pt")
-    return "p.pt"
 
 
 def test_a_statement_without_a_counterpart_is_named(tmp_path):

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.load.torchscript.source import write_method
 from tests.engine.load.samples import load
+from tests.engine.load.torchscript.test_program import is_equal, random, save
 
 pytestmark = pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-
-
-def random(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def save(program, folder: Path) -> str:
-    torch.jit.save(program, folder / "p.pt")
-    return "p.pt"
-
-
-def is_equal(module, program, *args) -> bool:
-    with torch.no_grad():
-        torch.testing.assert_close(tensor_leaves(module(*args)), tensor_leaves(program(*args)))
-    return True
 
 
 def halves(x: Tensor, times: int) -> Tensor:

@@ -11,34 +11,10 @@ from ace_studio.engine.load import load_model, make_importable
 from ace_studio.engine.load.torchvision.ops import is_standing_in
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from tests.engine.load.torchvision.test_kernels import nms_by_hand, random_boxes, seeded
 
 torchvision_is_here = importlib.util.find_spec("torchvision") is not None
 needs_torchvision = pytest.mark.skipif(not torchvision_is_here, reason="torchvision is not installed")
-
-
-def seeded(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def random_boxes(count, *, size=20.0, seed=0):
-    corners = torch.rand(count, 4, generator=seeded(seed)) * size
-    return torch.cat([corners[:, :2], corners[:, :2] + corners[:, 2:]], dim=1)
-
-
-def nms_by_hand(boxes, scores, threshold):
-    """Greedy, pair by pair, in Python floats of float32 arithmetic."""
-    kept = []
-    for index in sorted(range(len(boxes)), key=lambda index: -scores[index].item()):
-        if all(overlap(boxes[index], boxes[other]) <= threshold for other in kept):
-            kept.append(index)
-    return kept
-
-
-def overlap(one, other):
-    width = (min(one[2], other[2]) - max(one[0], other[0])).clamp(min=0)
-    height = (min(one[3], other[3]) - max(one[1], other[1])).clamp(min=0)
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
-    return (width * height / (areas[0] + areas[1] - width * height)).item()
 
 
 @needs_torchvision
