@@ -36,7 +36,7 @@ class KeptGraphs:
         path = self._path(fingerprint)
         if path.exists():
             return None
-        thread = threading.Thread(target=self._write, args=(path, kept), daemon=True)
+        thread = threading.Thread(target=self._write, args=(path, kept))  # the window may close meanwhile
         thread.start()
         return thread
 

@@ -189,9 +189,10 @@ class HistoryVerbs:
         """
         run, note = self._started.pop(request.job, (None, None)) if request is not None else (None, None)
         if run is not None and request is not None:
-            measured = self._measured(request.job) if is_shown else None
+            # Figures that the engine wrote have the fingerprint of the job, by which the graph is looked up.
+            measured = run.figures() or (self._measured(request.job) if is_shown else None)
             self._change(_then_remove, note, self._add_cut, request.job, run, problem, measured)
-            if measured is not None:
+            if measured is not None and is_shown:
                 self._keep_graph(request.job, measured.fingerprint)
 
     def _add_cut(self, job: str, run: StartedRun, problem: Problem, measured: Result | None) -> None:

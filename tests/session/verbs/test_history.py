@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,11 +119,22 @@ def test_a_run_without_a_result_is_in_the_history_with_what_was_measured(opened,
 def test_the_figures_that_a_run_wrote_count_more_than_those_that_came(opened, engine, tmp_path):
     opened.jobs.run(tmp_path / "out")
     (tmp_path / "out").mkdir()
-    written = replace(result(target_run("eager"), target_run("openvino")), status=ResultStatus.FAILED, chosen=None)
+    written = replace(
+        result(target_run("eager"), target_run("openvino")),
+        status=ResultStatus.FAILED,
+        chosen=None,
+        fingerprint="of-job",
+    )
+    opened.apply(captured(engine.job, "conv", "relu"))
     (tmp_path / "out" / "result.json").write_bytes(encode_result(written))
     opened.apply(lost(job=engine.job))
     (line,) = opened.history.store.list()
     assert [run.target for run in opened.history.store.get(line.id).result.runs] == ["eager", "openvino"]
+    while opened.history.graphs.find("of-job") is None:  # a thread writes it
+        time.sleep(0.01)
+    opened.apply(READY)
+    opened.history.look_at_run(line.id)
+    assert opened.document.graph.op_id == ("conv", "relu"), "the graph is found by the fingerprint of what was written"
 
 
 def test_a_refused_run_a_trace_and_a_look_at_a_file_are_no_runs(opened, engine):
