@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.flow import CapturedModel, Example, tensor_leaves
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.targets.base import LoweringJob, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, Target
 from ace_studio.engine.targets.onnx.program import OnnxProgram, export_onnx
 from ace_studio.engine.torch_private.exporting import sizes_of_one_are_ordinary
 from ace_studio.records.graph import GraphTable, OpKind
@@ -170,3 +170,7 @@ def sqnr_db(expected: object, got: object) -> float:
     signal = torch.cat([leaf.detach().flatten().double() for leaf in tensor_leaves(expected)])
     error = signal - torch.cat([leaf.detach().flatten().double() for leaf in tensor_leaves(got)])
     return float(10 * torch.log10(signal.square().sum() / error.square().sum().clamp_min(1e-30)))
+
+
+def actual_of(lowered: Lowered) -> dict[str, str]:
+    return {op.op_id: str(op.actual) for op in lowered.read_back()}
