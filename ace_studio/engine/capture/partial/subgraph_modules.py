@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import keyword
 import re
@@ -274,10 +275,9 @@ class SubmoduleSubgraph(nn.Module):
 
 def _leaf_names(child: nn.Module, place: Place, nesting: pytree.TreeSpec, leaves: Sequence[Any]) -> list[str]:
     """A name for each tensor of the call: its argument's, numbered if the argument holds several."""
-    marked = pytree.tree_unflatten(list(range(len(leaves))), nesting)
-    try:
+    bound: dict[str, Any] = {}
+    with contextlib.suppress(Exception):  # no signature, or a container that asks for tensors when it is made
+        marked = pytree.tree_unflatten(list(range(len(leaves))), nesting)
         bound = inspect.signature(child.forward).bind(*marked[0], **marked[1]).arguments
-    except (TypeError, ValueError):
-        return [f"value_{at}" for at in range(len(place.tensors))]
     owners = {at: argument for argument, value in bound.items() for at in pytree.tree_leaves(value)}
     return _argument_names([owners.get(at, f"value_{at}") for at in place.tensors])

@@ -130,7 +130,7 @@ def _refuse_state(captured: CapturedModel) -> None:
     changed = sorted({buffers[name] for name in _written_placeholders(captured.program) if name in buffers})
     if changed:
         raise _unsupported(
-            f"The model changes {', '.join(changed[:3])} while it runs",
+            f"The model changes {' and '.join(changed[:3])} while it runs",
             "an ONNX model is a function: it has no state that outlives a call",
             remedy="Pass the state in and return it, as the other inputs and outputs are.",
         )
@@ -242,7 +242,8 @@ def _output_names(program: torch.export.ExportedProgram, leaves: Sequence[Any]) 
     spec = program.call_spec.out_spec
     names = ["output"] * len(leaves)
     if spec is not None and spec.num_leaves == len(leaves):
-        paths = pytree.tree_leaves_with_path(pytree.tree_unflatten(range(len(leaves)), spec))
+        values = [leaf.meta["val"] if isinstance(leaf, torch.fx.Node) else leaf for leaf in leaves]
+        paths = pytree.tree_leaves_with_path(pytree.tree_unflatten(values, spec))  # a container may ask for dtypes
         names = [_path_name(path) for path, _ in paths]
     names = [name for name, leaf in zip(names, leaves, strict=True) if isinstance(leaf, torch.fx.Node)]
     return [name if names.count(name) == 1 else f"{name}_{index}" for index, name in enumerate(names)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.partial.recording import RecordedCalls
 from ace_studio.engine.capture.partial.subgraph_modules import NotASubgraphError, SubgraphSource, module_source
@@ -64,3 +65,25 @@ def test_a_result_without_tensors_is_no_subgraph() -> None:
 
     with pytest.raises(NotASubgraphError, match="gives no tensor"):
         source(Counts(), ((torch.ones(2),), {}))
+
+
+class Cache:
+    """A container that looks at its tensors when it is made, as caches of language models do."""
+
+    def __init__(self, keys: Tensor) -> None:
+        self.keys = keys.to(keys.dtype)
+
+
+pytree.register_pytree_node(
+    Cache, lambda value: ([value.keys], None), lambda items, _none: Cache(*items), serialized_type_name="tests.Keys"
+)
+
+
+def test_a_container_that_asks_for_tensors_when_it_is_made_is_an_argument_of_a_subgraph() -> None:
+    class Reads(nn.Module):
+        def forward(self, x: Tensor, past: Cache) -> Tensor:
+            return x + past.keys
+
+    made = source(Reads(), ((torch.ones(2), Cache(torch.ones(2))), {}))
+    (result,) = made.module(torch.ones(3), torch.ones(3))
+    assert torch.equal(result, torch.full((3,), 2.0))

@@ -11,6 +11,7 @@ pytest.importorskip("onnxscript")
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import Example, LoadedModel
@@ -120,6 +121,36 @@ def test_an_input_that_is_also_a_result_and_one_that_nothing_reads_keep_their_na
     program = export_onnx(capture(model))
     assert [entry.name for entry in program.model.graph.input] == ["x", "unused"]
     assert [entry.name for entry in program.model.graph.output] == ["output_0", "output_1"]
+
+
+class Cache:
+    """A container that looks at its tensors when it is made, as caches of language models do."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        self.parts = {"keys": torch.cat([keys.new_zeros(0, 4), keys]), "values": values.to(keys.dtype)}
+
+
+pytree.register_pytree_node(
+    Cache,
+    lambda value: (list(value.parts.values()), list(value.parts)),
+    lambda items, _keys: Cache(*items),
+    serialized_type_name="tests.Cache",
+    flatten_with_keys_fn=lambda value: (
+        [(pytree.MappingKey(key), item) for key, item in value.parts.items()],
+        list(value.parts),
+    ),
+)
+
+
+class Fills(nn.Module):
+    def forward(self, x: Tensor) -> object:
+        return {"y": x * 2, "past": Cache(x + 1, x - 1)}
+
+
+def test_results_in_a_container_that_asks_for_tensors_when_it_is_made_are_named():
+    model = TinyModel(Fills(), [(torch.zeros(1, 4),), (torch.zeros(2, 4),)])
+    names = [entry.name for entry in export_onnx(capture(model)).model.graph.output]
+    assert names == ["y", "past.keys", "past.values"]
 
 
 class Singular(nn.Module):
