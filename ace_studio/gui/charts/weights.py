@@ -10,7 +10,7 @@ from ace_studio.gui.style.language import number, tr
 from ace_studio.gui.style.sizes import CLOSE, GAP
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
-from ace_studio.gui.widgets.small import ElidedLabel, allow, button
+from ace_studio.gui.widgets.small import allow, button, label
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import (
@@ -46,7 +46,7 @@ class WeightWork(ChartView):
         offered = [(words, each) for each, (words, _) in _TABLES.items()]
         self.which = ComboBox(tr("Changes of the weights"), offered, chosen=self.draw_again)
         self.preview_button = button(tr("Preview pruning"), session.jobs.preview_pruning)
-        self._note = ElidedLabel(role="dim")
+        self._note = label("", "dim")
         tools = row(self.which, self.preview_button, self._note, stretch=2, margin=(GAP, CLOSE, GAP, CLOSE))
         self.model = ColumnsModel(self)
         self.table = plain_table(self.model, tr("Changes of the weights"))
@@ -92,19 +92,27 @@ def _pruning_columns(document: Document) -> tuple[list[Column], str]:
         Column(title="SQNR", values=[one.sqnr_db for one in layers], text=decibel_text, is_number=True, width=78,
                tip="Of the outputs if only this layer is pruned"),
     ]  # fmt: skip
-    return columns, _pruning_words(report, is_preview=document.pruning is not None)
+    return columns, _pruning_words(report, document)
 
 
-def _pruning_words(report: PruningReport | None, *, is_preview: bool) -> str:
+def _pruning_words(report: PruningReport | None, document: Document) -> str:
+    choice = document.recipe.prune
     if report is None:
-        return tr("Nothing was pruned yet")
+        is_chosen = choice.method is not PruneMethod.NONE
+        return tr("Nothing was pruned yet") if is_chosen else tr("Choose what to prune in the plan first")
+    asked = choice.method, choice.amount, choice.importance
+    if document.pruning is None:
+        of = tr("The run")
+    else:
+        is_present = (report.method, report.amount, report.importance) == asked
+        of = tr("Preview") if is_present else tr("Preview of earlier choices")
     parts = [
-        f"{tr('Preview') if is_preview else tr('The run')}: {report.method}",
+        f"{of}: {report.method}",
+        _metric_words(report),
         f"{tr('parameters')} {count_text(report.parameters_before)} → {count_text(report.parameters_after)}",
         f"MACs {count_text(report.macs_before)} → {count_text(report.macs_after)}",
         f"{bytes_text(report.bytes_before)} → {bytes_text(report.bytes_after)}",
         f"SQNR {decibel_text(report.sqnr_db)}" if report.sqnr_db is not None else "",
-        _metric_words(report),
         tr("{layers} kept whole", layers=plural(len(report.kept), "layer")) if report.kept else "",
         report.speed,
     ]
