@@ -11,7 +11,7 @@ from ace_studio.engine.improve.job import ImproveJob
 from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.ops.families import LINEAR_OPS
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import WEIGHT_BITS
 from ace_studio.records.recipes.recipe import ImproveMethod
 
 WIDEST = 8192
@@ -20,7 +20,6 @@ PRODUCT_BYTES = 1 << 30
 """Bytes of products of inputs that are kept at a time."""
 _DAMPING = 0.01
 """Added to the diagonal, as a part of its mean."""
-_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 
 
 def gptq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChange:
@@ -35,7 +34,7 @@ def gptq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChang
     sites = [
         site
         for site in editor.sites
-        if job.plan.precision_of(site.op_id) in _BITS
+        if job.plan.precision_of(site.op_id) in WEIGHT_BITS
         and str(site.node.target) in LINEAR_OPS
         and editor.rows(site).shape[1] <= WIDEST
     ]
@@ -52,7 +51,7 @@ def gptq(job: ImproveJob, changes: list[WeightChange]) -> WeightChange | NoChang
 
 
 def _round_site(job: ImproveJob, editor: WeightEditor, site: Site, products: Tensor) -> None:
-    bits = _BITS[job.plan.precision_of(site.op_id)]
+    bits = WEIGHT_BITS[job.plan.precision_of(site.op_id)]
     group_size = job.plan.scheme_of(site.op_id).group_size
     rounded = gptq_rows(editor.rows(site), products, bits=bits, group_size=group_size)
     value = rounded if site.role.channel_axis == 0 else rounded.t().contiguous()

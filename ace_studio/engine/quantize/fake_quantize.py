@@ -13,9 +13,8 @@ from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.records.processor import int8_weight_bits
-from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
+from ace_studio.records.recipes.plan import WEIGHT_BITS, ActivationGrid, Precision, Scheme, WeightGranularity
 
-_WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 _FP8 = torch.float8_e4m3fn
 _LARGEST_FP8 = 448.0
 
@@ -93,7 +92,7 @@ def weight_groups(weight: Tensor, axes: WeightAxes, *, precision: Precision, sch
     moved = weight.float().movedim(axes.output, 0)
     channels = moved.reshape(moved.shape[0], -1)
     size = channels.shape[1]
-    if precision in _WEIGHT_BITS:
+    if precision in WEIGHT_BITS:
         size = scheme.group_size if axes.is_blocked and scheme.group_size else size
     elif scheme.weights is WeightGranularity.PER_TENSOR:
         channels, size = channels.reshape(1, -1), channels.numel()
@@ -103,7 +102,7 @@ def weight_groups(weight: Tensor, axes: WeightAxes, *, precision: Precision, sch
         flat = changed.reshape(channels.shape[0], -1)[:, : channels.shape[1]]
         return flat.reshape(moved.shape).movedim(0, axes.output).to(weight.dtype)
 
-    bits = _WEIGHT_BITS.get(precision) or int8_weight_bits()
+    bits = WEIGHT_BITS.get(precision) or int8_weight_bits()
     return WeightGroups(rows, bits, precision is Precision.INT4_WEIGHT, restore)
 
 

@@ -41,7 +41,8 @@ class Precision(StrEnum):
 FLOATS = (Precision.FP32, Precision.FP16, Precision.BF16)
 """Precisions that can be requested for every op."""
 
-WEIGHT_ONLY = frozenset({Precision.INT8_WEIGHT, Precision.INT4_WEIGHT})
+WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
+WEIGHT_ONLY = frozenset(WEIGHT_BITS)
 """Precisions that store weights in integers and compute in floats."""
 
 

@@ -23,9 +23,8 @@ from ace_studio.engine.targets.onnx.tables import pack_tables, planned_lookups
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.processor import int8_weight_bits
-from ace_studio.records.recipes.plan import ActivationGrid, Precision, Scheme, WeightGranularity
+from ace_studio.records.recipes.plan import WEIGHT_BITS, ActivationGrid, Precision, Scheme, WeightGranularity
 
-WEIGHT_BITS = {Precision.INT8_WEIGHT: 8, Precision.INT4_WEIGHT: 4}
 FLOAT_GIVING_TYPES = frozenset({"Gemm", "MatMul"})
 """Products with an 8-bit kernel that can give a float result."""
 LARGEST_BLOCK = 256

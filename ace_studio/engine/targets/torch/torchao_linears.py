@@ -17,6 +17,7 @@ from torch.nn import functional
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.quantize.casts import HALF_DTYPES
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph, tidy
+from ace_studio.engine.quantize.weight_only import kernel_group
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
 from ace_studio.engine.targets.torch.program import reexport
@@ -32,7 +33,6 @@ _IN_8_BITS = frozenset({Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT})
 """Kernels that take activations of any floating-point type."""
 QUANTIZED = _IN_8_BITS | _IN_BF16
 """The precisions of linear layers alone."""
-INT4_GROUPS = (32, 64, 128, 256)
 _INT8_LEAST_ROWS = 17
 """cuBLAS multiplies 8-bit matrices of at least so many rows. Source: the checks of ``torch._int_mm`` on CUDA."""
 _STEPS = {Precision.INT8_DYNAMIC: 8, Precision.FP8: 16}
@@ -76,12 +76,11 @@ def torchao_config(precision: Precision, *, group_size: int) -> Any:
         PerRow,
     )
 
-    fitting = [one for one in INT4_GROUPS if one <= group_size or not group_size] or [INT4_GROUPS[0]]
     makers: dict[Precision, Callable[[], Any]] = {
         Precision.INT8_DYNAMIC: lambda: Int8DynamicActivationInt8WeightConfig(set_inductor_config=False),
         Precision.INT8_WEIGHT: lambda: Int8WeightOnlyConfig(set_inductor_config=False),
         Precision.INT4_WEIGHT: lambda: Int4WeightOnlyConfig(
-            group_size=max(fitting), int4_packing_format="tile_packed_to_4d", set_inductor_config=False
+            group_size=kernel_group(group_size), int4_packing_format="tile_packed_to_4d", set_inductor_config=False
         ),
         Precision.FP8: lambda: Float8DynamicActivationFloat8WeightConfig(
             granularity=PerRow(), set_inductor_config=False
