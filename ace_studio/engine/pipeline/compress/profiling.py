@@ -31,6 +31,8 @@ from ace_studio.records.results import Latency, OpReport, OpsProfile
 from ace_studio.records.scratch import shared_temporary_folder
 from ace_studio.records.targets import TARGET_ROWS
 
+_WHOLE = "the whole model, at the sizes that its ops were timed at"
+
 ERROR_EXAMPLES = 2
 """Examples that the errors along the graph are measured on."""
 _EAGER_SOURCE = TARGET_ROWS["eager"].times_source
@@ -124,9 +126,9 @@ def _explained(
         return None
     traced, whole_ms = job.captured.example, latency.p50
     if traced.size_words != job.captured.examples[0].size_words and any(op.latency_ms is not None for op in ops):
-        calls, timer = {"whole": bound_call(traced, whole)}, timer_for(job.captured.device)
+        calls, timer = {_WHOLE: bound_call(traced, whole)}, timer_for(job.captured.device)
         timed = measure_interleaved(calls, rounds=MIN_ROUNDS, reporter=job.reporter, timer=timer)
-        whole_ms = timed["whole"].latency().p50
+        whole_ms = timed[_WHOLE].latency().p50
     return summary(ops, latency_ms=whole_ms, source=source, measured_input=traced.size_words)
 
 
