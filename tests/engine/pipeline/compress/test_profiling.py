@@ -22,8 +22,8 @@ def timed_nodes(monkeypatch):
 
     for module in (profiling, eager):
         monkeypatch.setattr(module, "time_nodes", time_nodes)
-    whole = {"whole": Samples(wall_ms=[7.0] * 3, cpu_ms=[7.0] * 3)}
-    monkeypatch.setattr(profiling, "measure_interleaved", lambda *_, **__: whole)
+    whole = Samples(wall_ms=[7.0] * 3, cpu_ms=[7.0] * 3)
+    monkeypatch.setattr(profiling, "measure_interleaved", lambda calls, **__: dict.fromkeys(calls, whole))
     torch.set_num_threads(1)
     return sizes
 
