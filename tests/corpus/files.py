@@ -26,7 +26,6 @@ from ace_studio.records.errors import visible
 
 FOLDER = Path(__file__).parent / "files"
 TABLES = sorted(path.stem for path in FOLDER.glob("*.toml"))
-ZERO = b"\0"
 
 
 @dataclass(frozen=True, kw_only=True)

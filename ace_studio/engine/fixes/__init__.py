@@ -1,10 +1,8 @@
 """Proposes fixes for places where capture stops; the pipeline tries them."""
 
-from __future__ import annotations
-
 from ace_studio.engine.fixes.branches import CannotRewriteError
-from ace_studio.engine.fixes.constants import HOOK, ValueCalls, noting
+from ace_studio.engine.fixes.constants import HOOK, noting
 from ace_studio.engine.fixes.source_text import SourceText, unified_diff
 from ace_studio.engine.fixes.spots import Spot
-from ace_studio.engine.fixes.table import FIX_ROWS, FixRow, ProposedFix, proposed_fixes
-from ace_studio.engine.fixes.varied import Variation, varied
+from ace_studio.engine.fixes.table import FIX_ROWS, ProposedFix, proposed_fixes
+from ace_studio.engine.fixes.varied import varied

@@ -4,8 +4,6 @@ Asking the compilers would cost seconds of imports at every capture. A test comp
 tables.
 """
 
-from __future__ import annotations
-
 _NAMES = """
 __and__.Tensor abs.default adaptive_avg_pool1d.default adaptive_avg_pool2d.default add.Scalar add.Tensor add_.Tensor
 addmm.default alias.default amax.default amin.default arange.default arange.start arange.start_step argmax.default

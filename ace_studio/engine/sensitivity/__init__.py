@@ -1,7 +1,4 @@
 """Sensitivity of the ops: how much noise each adds to the outputs at a low precision, from a few passes."""
 
-from __future__ import annotations
-
 from ace_studio.engine.sensitivity.local_error import SIMULATED
-from ace_studio.engine.sensitivity.saved import SavedScan, read_scan, scan_key, write_scan
 from ace_studio.engine.sensitivity.scan import Noise, Scan, ScanRequest, noise_db

@@ -1,7 +1,5 @@
 """Finds the dynamic dimensions of the inputs by comparing examples, and makes examples at other sizes."""
 
-from __future__ import annotations
-
 from ace_studio.engine.shapes.compare import InputDims, compare_examples
 from ace_studio.engine.shapes.resize import (
     DimKey,

@@ -1,7 +1,5 @@
 """Style, type and spacing of the window; the colours are in `colours`. Pixels are logical, before scaling."""
 
-from __future__ import annotations
-
 STYLE = "Fusion"
 """Qt's style: the same on every system."""
 

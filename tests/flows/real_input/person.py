@@ -195,13 +195,6 @@ class Person:
         self.shoot(f"no {name}")
         raise AssertionError(f"{key} does not reach {name}; it is at {self.focus['name']}")
 
-    def choose_command(self, words: str) -> None:
-        """Open the palette, type, press Return."""
-        self.press("ctrl+k")
-        self.find("Command palette")
-        self.write(words)
-        self.press("Return")
-
     def choose_file(self, path: Path) -> None:
         """Give a path to the file dialog that is open; Return counts as the click on its button.
 
