@@ -352,3 +352,27 @@ def test_an_adaptive_pool_is_right_at_sizes_that_divide_otherwise_than_the_trace
     for size in ((12, 18), (18, 22), (16, 12), (3, 31), (25, 7)):
         x = torch.randn(2, 2, *size)
         torch.testing.assert_close(lowered(x), Pooled()(x))
+
+
+class ByteImage(nn.Module):
+    """Takes an image of bytes with channels last, gives it turned around, and classifies it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 8, 3), nn.Linear(8, 5)
+
+    def forward(self, image):
+        x = image.permute(0, 3, 1, 2).to(torch.float32) / 255
+        return image.flip(2), self.head(self.conv(x).relu().mean((2, 3)))
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.INT8_STATIC, Precision.INT8_WEIGHT])
+@pytest.mark.parametrize("name", [name for name in ("onnxruntime", "openvino") if name in AVAILABLE])
+def test_bytes_that_the_model_itself_reads_are_not_told_as_quantized(name, precision, tmp_path):
+    image = torch.randint(0, 255, (2, 12, 12, 3), dtype=torch.uint8)
+    captured = captured_of(ByteImage().eval(), image)
+    lowered = TARGETS[name].lower(make_job(captured, bound(name, captured, precision), tmp_path))
+    lowered(image)
+    actual = {one.op_id: str(one.actual) for one in lowered.read_back()}
+    assert {actual["permute"], actual["to"], actual["flip"]} <= {"fp32", "fused"}
+    assert (actual["linear"] == "fp32") == (precision is Precision.FP32)

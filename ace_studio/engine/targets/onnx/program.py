@@ -83,9 +83,11 @@ def onnx_program_of(job: LoweringJob) -> OnnxProgram:
 def export_onnx(captured: CapturedModel) -> OnnxProgram:
     """Export a captured graph to ONNX.
 
-    Raises: AceError(UNSUPPORTED) if an op has no ONNX form, the model keeps state, or it is too large for a message.
+    Raises: AceError(UNSUPPORTED) if an op has no ONNX form, the model keeps state, an input or output is complex, or
+        the model is too large for a message.
     """
     _refuse_state(captured)
+    _refuse_complex_border(captured.program)
     leaves = list(captured.program.graph.output_node().args[0])
     is_computed = [isinstance(leaf, torch.fx.Node) for leaf in leaves]
     names = _output_names(captured.program, leaves)
@@ -134,6 +136,19 @@ def _refuse_state(captured: CapturedModel) -> None:
             "an ONNX model is a function: it has no state that outlives a call",
             remedy="Pass the state in and return it, as the other inputs and outputs are.",
         )
+
+
+def _refuse_complex_border(program: torch.export.ExportedProgram) -> None:
+    """Inside the graph the exporter writes complex values as pairs; at its border the caller would meet the pairs."""
+    names = set(tensor_placeholders(program))
+    inputs = [node for node in program.graph.nodes if node.name in names]
+    for what, nodes in (("takes", inputs), ("returns", program.graph.output_node().all_input_nodes)):
+        if any(isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].is_complex() for node in nodes):
+            raise _unsupported(
+                f"The model {what} complex numbers",
+                "the inputs and outputs of an ONNX model are read by runtimes that have no complex numbers",
+                remedy="Let forward take or return pairs of real numbers: torch.view_as_complex, torch.view_as_real.",
+            )
 
 
 def _written_placeholders(program: torch.export.ExportedProgram) -> set[str]:

@@ -320,12 +320,9 @@ def runtime_kernels(
     """
     owners = _owners_by_any_name(program)
     heavy = heavy_ops(table)
-    discrete = frozenset(
-        name for name, dtype in zip(table.op_id, table.dtype, strict=True) if dtype.startswith(("bool", "int", "uint"))
-    )
     times_ms = later_times_ms(_mean_us(runtime_model), first_us, calls=_PROFILED_CALLS)
     kernels = [
-        _kernel(node, owners, heavy, times_ms, discrete=discrete, is_dynamic=is_dynamic)
+        _kernel(node, owners, heavy, times_ms, is_dynamic=is_dynamic)
         for node in runtime_model.get_ordered_ops()
         if _text(node, "layerType") not in _NOT_COMPUTED
     ]
@@ -356,7 +353,6 @@ def _kernel(
     heavy: frozenset[str],
     times_ms: Mapping[str, float],
     *,
-    discrete: frozenset[str],
     is_dynamic: bool,
 ) -> Kernel:
     names = [part.strip() for part in _text(node, "originalLayersNames").split(",") if part.strip()]
@@ -365,9 +361,7 @@ def _kernel(
     return Kernel(
         name=node.get_friendly_name(),
         kind=layer,
-        precision=_precision(
-            node, layer, is_discrete=bool(found) and discrete.issuperset(found), is_dynamic=is_dynamic
-        ),
+        precision=_precision(node, layer, is_dynamic=is_dynamic),
         op_ids=tuple(sorted(dict.fromkeys(found), key=lambda op_id: op_id not in heavy)),
         latency_ms=times_ms.get(node.get_friendly_name()),
         is_arithmetic=layer in _PRODUCTS,
@@ -380,8 +374,8 @@ def _plain_name(name: str) -> str:
     return name.partition("/")[0].removesuffix("_original")
 
 
-def _precision(node: Any, layer: str, *, is_discrete: bool, is_dynamic: bool) -> str:
-    """The precision that a layer computes in. 8-bit truth values and indices are no quantized numbers."""
+def _precision(node: Any, layer: str, *, is_dynamic: bool) -> str:
+    """The precision that a layer computes in."""
     runtime, primitive = _text(node, "runtimePrecision"), _text(node, "primitiveType")
     if layer == "Gather" and _text(node, "outputPrecisions") in _FLOATS and _packed_weight_bits(node, place=0):
         return Precision.INT8_WEIGHT
@@ -390,8 +384,7 @@ def _precision(node: Any, layer: str, *, is_discrete: bool, is_dynamic: bool) ->
         return Precision.INT4_WEIGHT
     if bits == 8:
         return Precision.INT8_DYNAMIC if is_dynamic else Precision.INT8_WEIGHT
-    found = _TYPE_PRECISION.get(runtime, Precision.FP32)
-    return Precision.FP32 if found is Precision.INT8_STATIC and is_discrete else found
+    return _TYPE_PRECISION.get(runtime, Precision.FP32)
 
 
 def _packed_weight_bits(node: Any, *, place: int = 1) -> int:

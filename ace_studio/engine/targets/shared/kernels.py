@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import torch
@@ -186,7 +187,7 @@ class _ReadBack:
     def ops(self, kernels: Iterable[Kernel]) -> list[OpActual]:
         main: dict[str, list[Kernel]] = {}
         inside: dict[str, Kernel] = {}
-        for kernel in kernels:
+        for kernel in map(self._at_its_true_precision, kernels):
             for position, op_id in enumerate(kernel.op_ids):
                 if position == 0:
                     main.setdefault(op_id, []).append(kernel)
@@ -196,6 +197,34 @@ class _ReadBack:
             self._one(self.table.op_id[row], main.get(self.table.op_id[row], []), inside.get(self.table.op_id[row]))
             for row in self.table.op_rows()
         ]
+
+    def _at_its_true_precision(self, kernel: Kernel) -> Kernel:
+        """The kernel at fp32 if its 8-bit values are an image, an index or a truth value: those are not quantized."""
+        if kernel.precision != Precision.INT8_STATIC or not kernel.op_ids:
+            return kernel
+        ops = set(kernel.op_ids)
+        reads = {source for op_id in ops for source in self._sources.get(op_id, ())} - ops
+        is_unquantized = ops <= self._integers or (reads and reads <= self._integers and not ops & self._weighted)
+        return replace(kernel, precision=Precision.FP32) if is_unquantized else kernel
+
+    @cached_property
+    def _integers(self) -> frozenset[str]:
+        """Rows whose result is integers or truth values in the captured graph."""
+        rows = zip(self.table.op_id, self.table.dtype, strict=True)
+        return frozenset(name for name, dtype in rows if dtype.startswith(("bool", "int", "uint")))
+
+    @cached_property
+    def _weighted(self) -> frozenset[str]:
+        """Rows that read stored tensors."""
+        return frozenset(name for name, size in zip(self.table.op_id, self.table.weight_bytes, strict=True) if size)
+
+    @cached_property
+    def _sources(self) -> Mapping[str, set[str]]:
+        """Row -> the rows whose results it reads."""
+        sources: dict[str, set[str]] = {}
+        for source, target in zip(self.table.edge_source, self.table.edge_target, strict=True):
+            sources.setdefault(self.table.op_id[target], set()).add(self.table.op_id[source])
+        return sources
 
     def _one(self, op_id: str, kernels: list[Kernel], fused_into: Kernel | None) -> OpActual:
         if kernels and all(kernel.kind in _QUANTIZERS for kernel in kernels):

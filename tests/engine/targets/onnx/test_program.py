@@ -180,6 +180,22 @@ class Counts(nn.Module):
         return x + self.calls
 
 
+@pytest.mark.parametrize(
+    ("forward", "dtype", "what"),
+    [(torch.fft.rfft, torch.float32, "returns complex"), (torch.abs, torch.complex64, "takes complex")],
+)
+def test_complex_numbers_at_the_border_are_refused_with_a_way_out(forward, dtype, what):
+    class Spectrum(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return forward(x)
+
+    x = torch.zeros(2, 8, dtype=dtype)
+    with pytest.raises(AceError, match=what) as caught:
+        export_onnx(capture(TinyModel(Spectrum(), [(x,), (x[:1],)])))
+    assert caught.value.problem.code is ErrorCode.UNSUPPORTED
+    assert "view_as_real" in caught.value.problem.remedy
+
+
 def test_a_model_that_changes_a_buffer_is_refused_because_onnx_has_no_state():
     with pytest.raises(AceError, match="changes calls while it runs"):
         export_onnx(capture(TinyModel(Counts(), [(torch.zeros(1, 4),), (torch.zeros(2, 4),)])))
