@@ -30,6 +30,9 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Region, Result, ResultStatus, RunStatus, TargetRun
 
+RUINED_DB = 6.0
+"""Below this SQNR the error is more than half as large as the outputs."""
+
 
 @dataclass
 class Outcome:
@@ -107,7 +110,20 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
     if others := slower_words(run, than_float=not is_told):
         words = f"{run.target} {run.built_words} was chosen although it is slower than {others}"
         job.reporter.warn("slower", words, where=run.target)
+    _say_what_is_ruined(job, run)
     return chosen, goal_met
+
+
+def _say_what_is_ruined(job: CompressionJob, run: TargetRun) -> None:
+    """Without a goal and a metric nothing else tells a reader of the table that a fast run is of no use."""
+    is_judged = run.metric is not None or job.recipe.goal.min_sqnr_db is not None
+    if not is_judged and run.sqnr_db is not None and run.sqnr_db < RUINED_DB:
+        job.reporter.warn(
+            "far-from-original",
+            f"The outputs of {run.target} {run.built_words} hardly resemble the original's: {run.sqnr_db:.1f} dB, so "
+            f"the error is {10 ** (-run.sqnr_db / 20):.0%} of them",
+            where=run.target,
+        )
 
 
 def _say_what_does_not_pay(job: CompressionJob, chosen: int | None) -> None:

@@ -107,7 +107,8 @@ def _why_unchanged(job: LoweringJob, notes: Mapping[str, str]) -> str:
         if op_id in heavy:
             reasons.setdefault(reason, []).append(op_id)
     words = [f"{', '.join(ids[:3])}{' and others' if len(ids) > 3 else ''}: {why}" for why, ids in reasons.items()]
-    return "; ".join(words) or "no node of the ONNX model that belongs to a planned op is of a type it can quantize"
+    nothing = "the model has no convolution and no matrix product" if not heavy else ""
+    return "; ".join(words) or nothing or "no node of a planned op is of a type that it can quantize"
 
 
 def by_scheme(job: LoweringJob, precision: Precision, key: Callable[[Scheme], Any]) -> dict[Any, frozenset[str]]:

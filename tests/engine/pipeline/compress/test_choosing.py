@@ -114,6 +114,21 @@ def test_where_size_is_wanted_a_slower_run_is_chosen_and_the_result_says_that_it
     assert "slower than the original (0.90x) and fp32 there (0.75x)" in warning.what
 
 
+def test_a_ruined_run_is_told_where_no_metric_and_no_goal_judges_it():
+    job, runs = slow_job(Goal())
+    close, ruined = (msgspec.structs.replace(runs[1], sqnr_db=db) for db in (6.5, -6.02))
+    choosing._choose(job, (close,))
+    choosing._choose(job, (msgspec.structs.replace(ruined, metric=0.9),))
+    assert job.reporter.warnings == []
+    choosing._choose(job, (ruined,))
+    (warning,) = job.reporter.warnings
+    assert (warning.code, warning.where) == ("far-from-original", "openvino")
+    assert "-6.0 dB, so the error is 200% of them" in warning.what
+    job, _ = slow_job(Goal(min_sqnr_db=-10.0))
+    choosing._choose(job, (ruined,))
+    assert job.reporter.warnings == []
+
+
 def test_that_float_is_faster_there_is_said_once_of_a_plan_of_the_users():
     job, runs = slow_job(Goal())
     job.recipe = Recipe(plan=Plan(default=Precision.INT8_STATIC))
