@@ -15,19 +15,10 @@ from ace_studio.cli.app import JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import chosen_python, kept_runner
 from ace_studio.jobs.sweep_process import SweepProcess
+from ace_studio.records import sweeps
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs, read_sweep
-from ace_studio.records.sweeps import (
-    JobAdvanced,
-    RowStatus,
-    SweepEnded,
-    SweepEvent,
-    SweepOrder,
-    SweepReport,
-    SweepRow,
-    SweepStatus,
-)
 
 
 @app.command(name="sweep")
@@ -57,7 +48,9 @@ def run_sweep_file(
     with console.progress():
         if runner is not None or is_frozen:
             sweep, folder, _, _ = read_sweep(paths)
-            order = SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
+            order = sweeps.SweepOrder(
+                sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers
+            )
             if runner is not None:
                 hosts = {job.recipe.engine.host for job in jobs}
                 ended = runner.sweep(order, lambda event: _say(event, console), hosts=hosts)
@@ -85,22 +78,22 @@ def run_sweep_file(
     return exit_code(report)
 
 
-def _follow(order: SweepOrder, console: Console) -> SweepEnded:
+def _follow(order: sweeps.SweepOrder, console: Console) -> sweeps.SweepEnded:
     """Run a sweep in a process of its own; Ctrl-C stops it, and what is done is kept."""
-    events: SimpleQueue[SweepEvent | SweepEnded] = SimpleQueue()
+    events: SimpleQueue[sweeps.SweepEvent | sweeps.SweepEnded] = SimpleQueue()
     process = SweepProcess(order, events.put)
     while True:
         try:
             event = events.get()
-            if isinstance(event, SweepEnded):
+            if isinstance(event, sweeps.SweepEnded):
                 return event
             _say(event, console)
         except KeyboardInterrupt:
             process.stop()
 
 
-def _say(event: SweepEvent, console: Console) -> None:
-    if isinstance(event, JobAdvanced):
+def _say(event: sweeps.SweepEvent, console: Console) -> None:
+    if isinstance(event, sweeps.JobAdvanced):
         console.show_progress(Progress(phase=Phase(event.phase), detail=f"job {event.job}"))
         return
     if event.is_lost:
@@ -113,14 +106,14 @@ def _say(event: SweepEvent, console: Console) -> None:
         console.say(f"{event.done} of {event.total}: job {event.row.job}, {_words(event.row)}{left}")
 
 
-def _words(row: SweepRow) -> str:
+def _words(row: sweeps.SweepRow) -> str:
     about = ", ".join(f"{axis} {value}" for axis, value in row.axes.items()) or row.recipe
     if row.latency_ms is None:
         return f"{about}: {row.status}{f', {row.error.what}' if row.error else ''}"
     return f"{about}: {row.target} {row.precision}, {row.latency_ms:.3g} ms"
 
 
-def show_sweep(report: SweepReport, console: Console, out: Path) -> None:
+def show_sweep(report: sweeps.SweepReport, console: Console, out: Path) -> None:
     """Print the table; rows on the front have a star."""
     axes = list(dict.fromkeys(axis for row in report.rows for axis in row.axes))
     has_recipes = len({row.recipe for row in report.rows}) > 1
@@ -143,16 +136,16 @@ def show_sweep(report: SweepReport, console: Console, out: Path) -> None:
         )
         rows.append([*first, "*" if row.on_front else "", f"{row.target} {row.precision}", *figures])
     console.print_table(columns, rows)
-    done = sum(row.status is RowStatus.DONE for row in report.rows)
+    done = sum(row.status is sweeps.RowStatus.DONE for row in report.rows)
     console.print(f"{done} of {len(report.rows)} jobs have a result; *: on the front")
     console.print(f"{out / 'sweep.html'}, sweep.csv, sweep.json")
 
 
-def exit_code(report: SweepReport) -> int:
+def exit_code(report: sweeps.SweepReport) -> int:
     """0 if every job has a result; else that of what stopped the first one that has none."""
-    if report.status is SweepStatus.CANCELLED:
+    if report.status is sweeps.SweepStatus.CANCELLED:
         return ExitCode.CANCELLED
-    without = [row for row in report.rows if row.status is not RowStatus.DONE]
+    without = [row for row in report.rows if row.status is not sweeps.RowStatus.DONE]
     if not without:
         return ExitCode.DONE
     return without[0].error.exit_code if without[0].error else ExitCode.JOB_FAILED

@@ -13,18 +13,8 @@ from msgspec.structs import replace
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.jobs.sweep_process import SweepProcess
+from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.messages import (
-    AnyEvent,
-    AnyRequest,
-    CatchRequest,
-    JobCancelled,
-    JobFailed,
-    Phase,
-    Progress,
-    TraceRequest,
-    engine_of,
-)
 from ace_studio.records.sweeps import JobAdvanced, SweepEnded, SweepEvent, SweepOrder
 from ace_studio.session.kept.trust import TrustStore, hash_in
 
@@ -51,10 +41,10 @@ class AgentRunner:
         self._numbers = count(1)
         self._job = ""
         self._cancelled = threading.Event()
-        self._tell: Callable[[Progress], None] | None = None
+        self._tell: Callable[[messages.Progress], None] | None = None
         self._recipe = ""
 
-    def begin(self, tell: Callable[[Progress], None], *, recipe: str = "") -> None:
+    def begin(self, tell: Callable[[messages.Progress], None], *, recipe: str = "") -> None:
         """Begin a call of a tool: report its progress to ``tell``. ``recipe``: the recipe that it names, if any."""
         self._tell, self._recipe = tell, recipe
         self._job = ""
@@ -68,17 +58,17 @@ class AgentRunner:
         if self._sweep is not None:
             self._sweep.stop()
 
-    def run(self, request: AnyRequest) -> Iterator[AnyEvent]:
+    def run(self, request: messages.AnyRequest) -> Iterator[messages.AnyEvent]:
         """Yield the events of the request. What trusted folders hold is trusted as it is asked for."""
-        if refused := self._refused_hosts([engine_of(request).host]):
-            yield JobFailed(job=request.job, problems=refused)
+        if refused := self._refused_hosts([messages.engine_of(request).host]):
+            yield messages.JobFailed(job=request.job, problems=refused)
             return
         while True:
             # A name for each job: the end of a cancelled one must not reach the next.
             sent = replace(self._with_trust(request), job=f"{request.job}-{next(self._numbers)}")
             is_covered = False
             for event in self._events(sent):
-                is_covered = isinstance(event, JobFailed) and self._cover(event.problems)
+                is_covered = isinstance(event, messages.JobFailed) and self._cover(event.problems)
                 if not is_covered:
                     yield self._told(event)
             if not is_covered:
@@ -109,7 +99,7 @@ class AgentRunner:
         if refused := self._refused_hosts([host]):
             raise AceError(*refused)
 
-    def told(self, event: Progress) -> None:
+    def told(self, event: messages.Progress) -> None:
         """Tell the progress of work in this process. Raises: AceError(CANCELLED) if the call was cancelled."""
         if self._cancelled.is_set():
             raise AceError.of(ErrorCode.CANCELLED, "The call was cancelled")
@@ -139,25 +129,25 @@ class AgentRunner:
         if self._executor is not None:
             self._executor.close()
 
-    def _events(self, request: AnyRequest) -> Iterator[AnyEvent]:
+    def _events(self, request: messages.AnyRequest) -> Iterator[messages.AnyEvent]:
         if self._executor is None:
             self._client = self._make_client()
             self._executor = WorkerExecutor(self._client)
         self._job = request.job
         if self._cancelled.is_set():
-            yield JobCancelled(job=request.job)
+            yield messages.JobCancelled(job=request.job)
             return
         is_asked = False
         for event in self._executor.run(request):
             if self._cancelled.is_set() and not is_asked and self._client is not None:
                 is_asked = True
                 self._client.cancel(request.job)  # again: before it was sent there was nothing to cancel
-            if isinstance(event, Progress) and self._tell is not None:
+            if isinstance(event, messages.Progress) and self._tell is not None:
                 self._tell(event)
             yield event
 
-    def _with_trust(self, request: AnyRequest) -> AnyRequest:
-        if isinstance(request, TraceRequest | CatchRequest):
+    def _with_trust(self, request: messages.AnyRequest) -> messages.AnyRequest:
+        if isinstance(request, messages.TraceRequest | messages.CatchRequest):
             return replace(request, trust_all=False, trusted_sha256=self._store.hashes)
         return request
 
@@ -168,9 +158,9 @@ class AgentRunner:
             one.code is ErrorCode.UNTRUSTED and self._store.trust_covered(one.where, hash_in(one)) for one in problems
         )
 
-    def _told(self, event: AnyEvent) -> AnyEvent:
+    def _told(self, event: messages.AnyEvent) -> messages.AnyEvent:
         """The event; a refusal says how the user gives trust."""
-        if not isinstance(event, JobFailed):
+        if not isinstance(event, messages.JobFailed):
             return event
         return replace(event, problems=tuple(map(self._refusal, event.problems)))
 
@@ -180,11 +170,11 @@ class AgentRunner:
         return replace(problem, remedy=_remedy(self._recipe or problem.where))
 
 
-def _progress(event: SweepEvent) -> Progress:
+def _progress(event: SweepEvent) -> messages.Progress:
     if isinstance(event, JobAdvanced):
-        return Progress(job=event.job, phase=Phase(event.phase), detail=f"job {event.job}")
-    phase = Phase.START if event.row is None else Phase.EXPORT
-    return Progress(job="", phase=phase, detail=f"{event.done} of {event.total} jobs ended")
+        return messages.Progress(job=event.job, phase=messages.Phase(event.phase), detail=f"job {event.job}")
+    phase = messages.Phase.START if event.row is None else messages.Phase.EXPORT
+    return messages.Progress(job="", phase=phase, detail=f"{event.done} of {event.total} jobs ended")
 
 
 def _no_host(host: str) -> Problem:

@@ -8,16 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ace_studio.records import ops
 from ace_studio.records.graph import GraphTable, plain_sizes
-from ace_studio.records.ops import (
-    BATCHED_PRODUCTS,
-    CONVOLUTIONS,
-    LINEAR,
-    OpFamily,
-    family_of,
-    is_weighted,
-    operator_name,
-)
 from ace_studio.records.recipes.plan import plain_path
 
 MOST_PAIRS = 25_000_000
@@ -56,13 +48,13 @@ def _described(table: GraphTable, numbers: dict[object, int]) -> npt.NDArray[np.
     columns = [
         (
             number("kind", _kind(name)),
-            number("family", OpFamily.BORDER if name in ("input", "output") else family_of(name)),
+            number("family", ops.OpFamily.BORDER if name in ("input", "output") else ops.family_of(name)),
             number("sizes", plain_sizes(shape).partition("x")[2]),  # a file often fixes the batch
             number("module", plain_path(module)) if module else 0,
-            is_weighted(op),
+            ops.is_weighted(op),
         )
         for op, name, shape, module in zip(
-            table.op, map(operator_name, table.op), table.shape, table.module, strict=True
+            table.op, map(ops.operator_name, table.op), table.shape, table.module, strict=True
         )
     ]
     return np.array(columns, dtype=np.int32).reshape(-1, 5).T
@@ -70,9 +62,9 @@ def _described(table: GraphTable, numbers: dict[object, int]) -> npt.NDArray[np.
 
 def _kind(name: str) -> str:
     """One word for what torch and ONNX name differently: ``conv``, ``maxpool``, ``layernorm``."""
-    if name in CONVOLUTIONS:
+    if name in ops.CONVOLUTIONS:
         return "conv"
-    if name in LINEAR | BATCHED_PRODUCTS | {"mm"}:
+    if name in ops.LINEAR | ops.BATCHED_PRODUCTS | {"mm"}:
         return "product"
     return re.sub(r"[_\d]|ization$", "", name.lower())
 

@@ -10,25 +10,13 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from ace_studio.records import sweeps
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.recipes.file import parse_toml, read_recipe_text, recipe_text
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import decode_plain, file_sha256, read_plain, write_atomically
 from ace_studio.records.sweep_file import RECIPE_KEY, checked_documents, checked_sweep, sweep_cells, sweep_text
-from ace_studio.records.sweeps import (
-    SWEEP_NAME,
-    Axis,
-    AxisValue,
-    JobAdvanced,
-    RowStatus,
-    Sweep,
-    SweepAdvanced,
-    SweepEnded,
-    SweepOrder,
-    SweepReport,
-    SweepRow,
-)
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore, hash_in
 from ace_studio.session.state import SessionState
@@ -39,7 +27,7 @@ from ace_studio.session.verbs.history import HistoryVerbs
 class SweepLink(Protocol):
     """What the session needs to run a sweep. Events come back through `SweepVerbs.apply`."""
 
-    def start(self, order: SweepOrder) -> None:
+    def start(self, order: sweeps.SweepOrder) -> None:
         """Start one; a `SweepEnded` is the last event. Raises: OSError."""
 
     def stop(self) -> None:
@@ -88,7 +76,7 @@ class SweepVerbs:
         self._change(sweep=replace(self._now.sweep, recipes=(), exclude=()), path="", text="", out="")
         self.read_results()
 
-    def set_axis(self, axis: Axis, values: tuple[AxisValue, ...]) -> None:
+    def set_axis(self, axis: sweeps.Axis, values: tuple[sweeps.AxisValue, ...]) -> None:
         """Set the values of an axis; without values there is no such axis. Exclusions that name others go."""
         now = self._now.sweep
         axes = {one: values if one is axis else now.axes.get(one, ()) for one in (*now.axes, axis)}
@@ -121,7 +109,7 @@ class SweepVerbs:
         exclude = tuple(one for one in now.exclude if one.get(RECIPE_KEY) not in recipes)
         self._change(sweep=replace(now, recipes=left, exclude=exclude), text="")
 
-    def set_exclusions(self, exclude: tuple[dict[str, AxisValue], ...]) -> None:
+    def set_exclusions(self, exclude: tuple[dict[str, sweeps.AxisValue], ...]) -> None:
         """Leave out the jobs with all values of one of these. Raises: AceError(RECIPE) if an axis has no such value."""
         made = replace(self._now.sweep, exclude=exclude)
         whole = made if made.recipes else replace(made, recipes=("recipe.toml",))
@@ -155,7 +143,7 @@ class SweepVerbs:
                 write_atomically(file, text.encode())
             self._change(sweep=sweep, path=str(file), text=text)
 
-    def _whole(self) -> tuple[Sweep, str, dict[str, str]]:
+    def _whole(self) -> tuple[sweeps.Sweep, str, dict[str, str]]:
         """The sweep with its recipes, the folder that these are relative to, and the texts that are in no file."""
         document, now = self._state.present, self._now
         if now.sweep.recipes:
@@ -195,7 +183,7 @@ class SweepVerbs:
             return SweepPreview(problems=error.problems)
         # Dask's scheduler knows how many jobs it runs at once, and this machine what fits it.
         recipes = {one: msgspec.convert(found, Recipe) for one, found in documents.items()}
-        threads = sweep.axes.get(Axis.THREADS) or [one.measure.threads for one in recipes.values()]
+        threads = sweep.axes.get(sweeps.Axis.THREADS) or [one.measure.threads for one in recipes.values()]
         usual = {
             one: self._history.store.usual_seconds(Path(folder, one).parent, found.model.source)
             for one, found in recipes.items()
@@ -229,7 +217,7 @@ class SweepVerbs:
                 raise AceError.of(ErrorCode.UNSUPPORTED, "No sweep can be started from here")
             sweep, folder, texts = self._whole()
             now = self._now
-            order = SweepOrder(
+            order = sweeps.SweepOrder(
                 sweep=sweep, folder=folder, texts=texts, out=self.out, scheduler=now.scheduler, workers=now.workers,
                 interpreter=self._settings.chosen_interpreter(folder), trusted_sha256=self._trust.hashes,
                 contain=self._settings.contain, mlflow=now.mlflow,
@@ -247,13 +235,13 @@ class SweepVerbs:
             self._link.stop()
             self._change(phase=SweepPhase.STOPPING)
 
-    def apply(self, event: JobAdvanced | SweepAdvanced | SweepEnded) -> None:
+    def apply(self, event: sweeps.JobAdvanced | sweeps.SweepAdvanced | sweeps.SweepEnded) -> None:
         """Take in what the sweep tells."""
         now = self._now
         match event:
-            case JobAdvanced():
+            case sweeps.JobAdvanced():
                 self._change(at_work=now.at_work | {event.job: event})
-            case SweepAdvanced(row=row):
+            case sweeps.SweepAdvanced(row=row):
                 came = event.kept if row is None else (row,)
                 ended = {one.job for one in came}
                 self._change(
@@ -262,7 +250,7 @@ class SweepVerbs:
                     done=event.done, total=event.total, at_once=event.workers, remaining_s=event.remaining_s,
                     is_lost=event.is_lost,
                 )  # fmt: skip
-            case SweepEnded(report=report, problems=problems):
+            case sweeps.SweepEnded(report=report, problems=problems):
                 values = _shown(report) if report is not None else {}
                 self._change(phase=SweepPhase.IDLE, at_work={}, remaining_s=None, problems=problems, **values)
                 self._state.report(*(one for one in problems if one.code is not ErrorCode.CANCELLED))
@@ -273,9 +261,9 @@ class SweepVerbs:
         """Show the rows of an earlier sweep in the folder for the results, if it has any."""
         if self._now.is_running:
             return
-        path = Path(self.out) / SWEEP_NAME
+        path = Path(self.out) / sweeps.SWEEP_NAME
         try:
-            report = decode_plain(read_plain(path), SweepReport)
+            report = decode_plain(read_plain(path), sweeps.SweepReport)
         except (OSError, msgspec.DecodeError):
             self._change(rows=(), rows_of="", status=None, done=0, total=0)
         else:
@@ -307,13 +295,13 @@ def _at_once(threads: list[int | str], peaks: list[int | None], most: int) -> in
     return min(len(workers_here(threads, bytes_per_job=max(map(bytes_of_job, peaks)))), most or 10_000)
 
 
-def _shown(report: SweepReport) -> dict[str, Any]:
+def _shown(report: sweeps.SweepReport) -> dict[str, Any]:
     ended = tuple(_ended(report.rows))
     return {"rows": ended, "done": len(ended), "total": len(report.rows), "status": report.status}
 
 
-def _ended(rows: tuple[SweepRow, ...]) -> Iterator[SweepRow]:
-    return (one for one in rows if one.status not in {RowStatus.WAITING, RowStatus.CANCELLED})
+def _ended(rows: tuple[sweeps.SweepRow, ...]) -> Iterator[sweeps.SweepRow]:
+    return (one for one in rows if one.status not in {sweeps.RowStatus.WAITING, sweeps.RowStatus.CANCELLED})
 
 
 def _is_here(path: str, sha256: str) -> bool:

@@ -22,16 +22,8 @@ from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.pt2e import INSTALL_LINE, is_torchao_installed
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.coreml import package
 from ace_studio.engine.targets.coreml.convert import coreml_model
-from ace_studio.engine.targets.coreml.package import (
-    Port,
-    Ports,
-    check_package,
-    kernels_of_program,
-    operations_of,
-    ports_of,
-    read_spec,
-)
 from ace_studio.engine.targets.coreml.quantize import INT8, coreml_op_problem, quantized_graph
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of
@@ -98,10 +90,10 @@ class CoreMlTarget(Target):
         """Open ``model.mlpackage`` on a Mac. Core ML chooses its own threads."""
         del threads
         self.require()
-        spec = read_spec(path)
+        spec = package.read_spec(path)
         if problem := self.run_problem():
             raise AceError.of(ErrorCode.UNSUPPORTED, f"{path.name} cannot be run here", why=problem)
-        return opened_package(path, ports_of(spec, name=path.name))
+        return opened_package(path, package.ports_of(spec, name=path.name))
 
 
 @cache
@@ -134,14 +126,14 @@ class CoreMlLowered(Lowered):
         self._owners = owners
         self._rewritten = rewritten
         self._spec = model.get_spec()
-        self._ports = ports_of(self._spec, name=_ARTIFACT)
+        self._ports = package.ports_of(self._spec, name=_ARTIFACT)
         run = _refusing(run_problem) if run_problem else opened_package(self.save(job.folder), self._ports)
         self._call = FlatCall(job.captured).around(run)
 
     def read_back(self) -> list[OpActual]:
         """Read the types in the program that is saved. On which unit Core ML runs an operation is not known."""
         job = self._job
-        kernels = kernels_of_program(operations_of(self._spec), self._owners, job)
+        kernels = package.kernels_of_program(package.operations_of(self._spec), self._owners, job)
         folded = {op_id: f"folded into {home} in fp32" for op_id, home in self._rewritten.folded.items()}
         notes = self._rewritten.refused
         return actuals_of(job, kernels, runtime="Core ML's program", did="has", folded=folded, notes=notes)
@@ -152,7 +144,7 @@ class CoreMlLowered(Lowered):
         with hushed():
             self._model.save(str(path))
         (path / _EXECUTORCH_FILE).unlink(missing_ok=True)
-        check_package(path, self._spec, self._ports)
+        package.check_package(path, self._spec, self._ports)
         return path
 
 
@@ -169,7 +161,7 @@ def _refusing(problem: str) -> Callable[..., list[Tensor]]:
     return run
 
 
-def opened_package(path: Path, ports: Ports) -> Callable[..., list[Tensor]]:
+def opened_package(path: Path, ports: package.Ports) -> Callable[..., list[Tensor]]:
     """The package behind a function over flat tensors, on whatever units Core ML chooses. Not yet run on a Mac."""
     import coremltools
 
@@ -187,13 +179,13 @@ def opened_package(path: Path, ports: Ports) -> Callable[..., list[Tensor]]:
     return run
 
 
-def _taken(port: Port, tensor: Tensor) -> Any:
+def _taken(port: package.Port, tensor: Tensor) -> Any:
     """A tensor as Core ML takes it: floats as they are, everything else with 32 bits."""
     array = tensor.detach().cpu().contiguous()
     return array.numpy() if port.dtype in ("float32", "float16") else array.int().numpy()
 
 
-def _given_back(port: Port, value: Any) -> Tensor:
+def _given_back(port: package.Port, value: Any) -> Tensor:
     """What Core ML gives, with the type and the number of dimensions of the original."""
     found = torch.as_tensor(value).to(getattr(torch, port.dtype))
     return found.reshape(()) if not port.sizes else found
