@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from PySide6 import QtGui
-from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from ace_studio.gui.graph_view.frames import draw_frame_names
@@ -37,6 +37,7 @@ class GraphCanvas(GraphSurface):
         super().__init__(parent)
         self.texts = TextCache()
         self.drag: Drag | None = None
+        self._last_size = QSize()
         self._is_seen = False
         """Whether the picture was painted since it was set."""
         self._sheet = QtGui.QPixmap()
@@ -130,13 +131,15 @@ class GraphCanvas(GraphSurface):
 
     def resizeEvent(self, event: QtGui.QResizeEvent) -> None:  # noqa: N802 - Qt's name
         """Keep a fitted graph fitted and the beginning of a large one in sight, else keep the middle."""
+        # Not the event's own old size: that is unknown whenever the canvas was hidden meanwhile.
+        before, self._last_size = self._last_size, event.size()
         if self._is_opening:
             # Which blocks are open does not change before the eyes of the user.
             (self.show_beginning if self._is_seen else self.open)()
-        elif self._is_fitted or event.oldSize().width() <= 0:
+        elif self._is_fitted or not before.isValid():
             self.fit()
         else:
-            grown = event.size() - event.oldSize()
+            grown = event.size() - before
             self.camera.dx += grown.width() / 2
             self.camera.dy += grown.height() / 2
             self.camera_moved.emit()

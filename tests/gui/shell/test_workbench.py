@@ -3,6 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt, QTimer
 
+from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.records.errors import ErrorCode
@@ -121,6 +122,19 @@ def test_f11_gives_a_panel_the_whole_window_and_esc_gives_it_back(desk, panel_id
     assert desk.window.toolbar.isVisible()
     assert desk.window.workbench.save_layout() == places
     assert desk.window.actions_.by_id["cancel"].shortcut().toString() == "Esc"
+
+
+@pytest.mark.parametrize("filling", ["graph", "charts", "plan"])
+def test_the_graph_shows_the_same_place_after_a_panel_filled_the_window(desk, filling):
+    desk.ran()
+    canvas = desk.window.findChild(GraphCanvas)
+    canvas.zoom(2.0)
+    before = canvas.camera.scale, *canvas.camera.to_scene(canvas.width() / 2, canvas.height() / 2)
+    desk.do(f"show-{filling}")
+    desk.do("fill")
+    desk.do("fill")
+    after = canvas.camera.scale, *canvas.camera.to_scene(canvas.width() / 2, canvas.height() / 2)
+    assert after == pytest.approx(before, rel=0.01)
 
 
 @pytest.mark.parametrize("filling", ["graph", "plan", "charts"])
