@@ -190,7 +190,7 @@ class MainWindow(QMainWindow):
     def _open_palette(self) -> None:
         from ace_studio.gui.shell.palette import CommandPalette  # noqa: PLC0415 - loaded when it is needed
 
-        CommandPalette(self.actions_.palette_entries(self.session.document), self).open()
+        CommandPalette(lambda: self.actions_.palette_entries(self.session.document), self).open()
 
     def _start_tour(self) -> None:
         from ace_studio.gui.shell.tour import Tour  # noqa: PLC0415 - loaded when it is needed

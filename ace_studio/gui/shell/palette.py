@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QFrame, QListWidget, QListWidgetItem, QWidget
 from shiboken6 import isValid
@@ -21,13 +21,14 @@ _MOVES = frozenset({Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Ke
 class CommandPalette(QFrame):
     """A field over the window, and the commands that match it, best first. It closes when it loses the focus."""
 
-    def __init__(self, commands: Sequence[tuple[str, QAction, str]], parent: QWidget) -> None:
-        """List these commands: words, action, and why it cannot be done now."""
+    def __init__(self, commands: Callable[[], Sequence[tuple[str, QAction, str]]], parent: QWidget) -> None:
+        """List these commands: words, action, and why it cannot be done now; asked for again when one changes."""
         super().__init__(parent)
         self.setAccessibleName(tr("Command palette"))
         self.setProperty("role", "palette")
         self.setProperty("help", "keyboard")
-        self._commands = commands
+        self._ask = commands
+        self._commands = commands()
         self._had_focus: QWidget | None = None
         self.field = text_field(tr("Command"), tr("What do you want to do?"))
         self.field.setClearButtonEnabled(True)
@@ -42,6 +43,10 @@ class CommandPalette(QFrame):
         self.field.installEventFilter(self)
         self.list.itemClicked.connect(lambda _: self._do())
         self._filter("")
+        later = QTimer(self, interval=0, singleShot=True)
+        later.timeout.connect(self._list_anew)
+        for _, action, _ in self._commands:
+            action.changed.connect(later.start)
         width = min(560, parent.width() - 40)
         self.resize(width, min(380, parent.height() - 80))
         self.move((parent.width() - width) // 2, 70)
@@ -75,6 +80,17 @@ class CommandPalette(QFrame):
             nothing = QListWidgetItem(tr("No command has these letters in its name"))
             nothing.setFlags(Qt.ItemFlag.NoItemFlags)
             self.list.addItem(nothing)
+
+    def _list_anew(self) -> None:
+        """What can be done has changed while the palette is open; the line that was chosen stays chosen."""
+        chosen = self.list.currentItem()
+        at = chosen.data(Qt.ItemDataRole.UserRole) if chosen is not None else None
+        self._commands = self._ask()
+        self._filter(self.field.text())
+        rows = range(self.list.count())
+        self.list.setCurrentRow(
+            next((row for row in rows if self.list.item(row).data(Qt.ItemDataRole.UserRole) == at), 0)
+        )
 
     def _do(self) -> None:
         item = self.list.currentItem()

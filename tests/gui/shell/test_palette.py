@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from ace_studio.gui.graph_view.search_bar import SearchBar
 from ace_studio.gui.shell.actions import ACTIONS
 from ace_studio.gui.shell.palette import CommandPalette, match_rank
+from ace_studio.records.places import example_recipe
 
 
 def test_the_palette_does_what_is_typed(desk):
@@ -72,3 +73,16 @@ def test_the_keyboard_returns_to_where_it_was_when_the_palette_closes(desk, key)
     desk.bot.keyClick(palette.field, key)
     desk.settle()
     assert field.hasFocus()
+
+
+def test_what_can_be_done_is_told_anew_while_the_palette_is_open(desk):
+    desk.do("palette")
+    palette = desk.window.findChild(CommandPalette)
+    desk.bot.keyClicks(palette.field, "trust this")
+    assert palette.list.currentItem().text() == "Engine: Trust this file    (No file waits for it)"
+    desk.session.files.open_path(str(example_recipe()))
+    desk.settle()
+    assert palette.list.currentItem().text() == "Engine: Trust this file"
+    desk.bot.keyClick(palette.field, Qt.Key.Key_Return)
+    desk.settle()
+    assert desk.document.is_trusted
