@@ -166,7 +166,7 @@ def named_files(recipe: Recipe, folder: Path) -> Iterator[Path]:
             if text and path.is_file():
                 normal = Path(os.path.normpath(path))
                 yield normal
-                with suppress(AceError):  # a damaged index is told where it is opened
+                with suppress(AceError):  # a damaged index is reported where it is opened
                     yield from with_shards(normal)[1:]
             elif text and path.is_dir() and path != folder and path != folder / "":
                 yield from _files_below(Path(os.path.normpath(path)), most=MOST_FILES)

@@ -18,7 +18,7 @@ from ace_studio.records.results import Result
 SWEEP_FORMAT = 1
 SWEEP_NAME = "sweep.json"
 MOST_JOBS = 10_000
-"""A table of more is no use to anybody; the limit is told before anything starts."""
+"""A table of more is no use to anybody; the limit is reported before anything starts."""
 MOST_COMBINATIONS = 1_000_000
 """Of the values of the axes, before some are excluded."""
 

@@ -1,4 +1,4 @@
-"""What is told of a job: its problems, and the warnings of all its runs and of each."""
+"""What is reported of a job: its problems, and the warnings of all its runs and of each."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class SweepState(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     """Absolute path of its file; empty if it has none."""
     text: str = ""
-    """What is in that file: mistakes are told with their line."""
+    """What is in that file: mistakes are reported with their line."""
     out: str = ""
     """Absolute folder for all results; empty for the usual one."""
     scheduler: str = ""

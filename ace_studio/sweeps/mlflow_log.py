@@ -27,7 +27,7 @@ _METRICS: tuple[str, ...] = (
 _TAGS = ("job", "host", "key", "verified", "goal_met", "on_front", "artifact")
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # a server that is not there is told in seconds, not minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # a server that is not there is reported in seconds, not minutes
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
 
@@ -51,7 +51,7 @@ class MlflowLog:
     """A connection to a tracking server, or to a folder or a database in its place."""
 
     def __init__(self, uri: str) -> None:
-        """Connect, so that what is wrong is told before the sweep begins.
+        """Connect, so that what is wrong is reported before the sweep begins.
 
         Raises: AceError(NOT_INSTALLED) without MLflow; AceError(NOT_FOUND) if the server does not answer.
         """

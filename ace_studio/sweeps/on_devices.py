@@ -43,7 +43,7 @@ class SweepDevices:
     """The devices of one sweep. Jobs that differ in the device only are one run, measured on each of them.
 
     Each device has a thread, so that devices measure at the same time and nobody waits for them. Files, the history and
-    what is told belong to the thread that calls these methods.
+    what is reported belong to the thread that calls these methods.
     """
 
     def __init__(self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool) -> None:

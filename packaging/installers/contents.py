@@ -115,7 +115,7 @@ def licence_name(each: Mapping[str, Any]) -> str:
 
 
 LGPL = (HERE / "texts" / "LGPL-3.0.txt", HERE / "texts" / "GPL-3.0.txt")
-"""The texts of the LGPL, which is told as an addition to the GPL; both have to come with what is under it."""
+"""The texts of the LGPL, which is written as an addition to the GPL; both have to come with what is under it."""
 READ_TEXTS = r"""
 import importlib.metadata, json, re, sys
 said = {}

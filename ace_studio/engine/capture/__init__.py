@@ -96,7 +96,7 @@ def capture_fingerprint(loaded: LoadedModel, recipe: Recipe, device: torch.devic
     """SHA-256 of everything that the captured graph depends on: model, inputs, capture methods, torch, device."""
     own = loaded.sha256 or f"{loaded.module!r}{content_digest(loaded.module, ())}"
     digest = hashlib.sha256(own.encode("utf-8", "surrogateescape"))
-    # These change what is told, and how fast, not the graph.
+    # These change what is reported, and how fast, not the graph.
     capture = msgspec.structs.replace(recipe.capture, compare_rungs=False, cache=True)
     for part in (recipe.model, recipe.inputs, capture):
         digest.update(msgspec.json.encode(part, order="deterministic"))

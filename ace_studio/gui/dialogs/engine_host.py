@@ -234,7 +234,7 @@ def _names(report: HostReport) -> str:
 
 
 def _is_fit(report: HostReport) -> bool:
-    """Whether an engine can run in this Python; a full disk is told and is no fault of it."""
+    """Whether an engine can run in this Python; a full disk is reported and is no fault of it."""
     return not any(one.code is ErrorCode.NOT_INSTALLED for one in report.problems)
 
 

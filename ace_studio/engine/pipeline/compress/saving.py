@@ -64,7 +64,7 @@ def _store_inputs(job: CompressionJob) -> None:
     """Write the call that was measured, so that other devices measure the same one."""
     if job.captured.is_whole and job.state.alive:
         path = job.output / INPUTS_NAME
-        with suppress(OSError, SafetensorError):  # a full disk is told by the artifacts, which cannot be written either
+        with suppress(OSError, SafetensorError):  # the artifacts, which cannot be written either, report it
             path.parent.mkdir(parents=True, exist_ok=True)
             write_tensors(path, [job.captured.examples[0].tensors()])
 

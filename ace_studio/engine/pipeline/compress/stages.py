@@ -53,7 +53,7 @@ def run_stages(job: CompressionJob) -> Outcome:
     builders = _builders_for(job)
     job = replace(job, builders=builders)
     try:
-        step_model(job.captured, job.recipe.measure.decode)  # a name that is not there is told before anything is built
+        step_model(job.captured, job.recipe.measure.decode)  # refuses unknown names before anything is built
         _measure_baseline(job)
         _check_calibration(job)
         if job.recipe.sensitivity.scan is ScanChoice.ON:

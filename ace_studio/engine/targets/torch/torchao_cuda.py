@@ -109,7 +109,7 @@ class TorchaoLowered(TorchLowered):
         self._nodes = nodes
 
     def read_back(self) -> list[OpActual]:
-        """As Inductor says it; 8-bit weights that are widened inside a kernel are told by how they are stored."""
+        """As Inductor says it; 8-bit weights that are widened inside a kernel are reported by how they are stored."""
         stored = stored_in_int8(self._rewritten)
         return [
             dataclasses.replace(

@@ -195,7 +195,7 @@ def _by_count(rules: Iterable[PlanRule]) -> str:
 
 
 def _regions(target: str, mixture: Mixture, unpaid: Sequence[int]) -> Iterable[Region]:
-    """The groups that have a choice, as they are told; ``unpaid`` are the indices of those where nothing low pays."""
+    """The groups that have a choice, for the report; ``unpaid`` are the indices of those where nothing low pays."""
     idle = set(unpaid)
     for at, group in enumerate(mixture.groups):
         if len(group.choices) > 1:
