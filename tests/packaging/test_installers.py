@@ -1,7 +1,5 @@
 """The steps that build installers: the same bytes each time, nothing missing, nothing of the user's machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import plistlib

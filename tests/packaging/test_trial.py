@@ -1,7 +1,5 @@
 """The trial of an installer: what it compares and writes down. The trial itself needs root and many minutes."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

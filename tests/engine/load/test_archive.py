@@ -1,7 +1,5 @@
 """Zip files that are cut, damaged or lie about their content are refused."""
 
-from __future__ import annotations
-
 import zipfile
 
 import pytest

@@ -1,7 +1,5 @@
 """The kind of a file follows from its content."""
 
-from __future__ import annotations
-
 import zipfile
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a pickle would import, found in its opcodes."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of a file of weights are matched with those of a module."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Weights go in exactly, or what does not fit is told in a few lines."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """One suite that every target must pass, at every precision that it says it can do, on models of several kinds."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

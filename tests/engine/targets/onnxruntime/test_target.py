@@ -1,7 +1,5 @@
 """ONNX Runtime: fusions, what it says it ran, its artifact, its refusals."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
