@@ -24,6 +24,9 @@ from ace_studio.session.session import Session
 
 _TITLES = (tr("Float"), tr("Compressed"), tr("Difference"))
 
+_LEAST_PX = 96
+"""Width of a plot: four take no more than the three of other charts, so that the choices beside them keep theirs."""
+
 
 class ValuesChart(ChartView):
     """What *Show values* found. The mouse over a picture or the histogram reads a value."""
@@ -51,6 +54,7 @@ class ValuesChart(ChartView):
         """Elements in each bar of the histogram, in float and compressed."""
         plots = QGridLayout()
         for at, chart in enumerate((*self.pictures, self.histogram)):
+            chart.setMinimumWidth(_LEAST_PX)
             plots.addWidget(chart, 0, at)
             plots.setColumnStretch(at, 1)
         top = column(tools, self._about, self._notes, gap=HAIR, margin=(GAP, CLOSE, GAP, 0))

@@ -72,3 +72,13 @@ def test_the_progress_of_a_job_draws_only_the_chart_that_shows_it(desk, charts, 
         assert drawn == wanted
         desk.session.apply(JobFinished(job=job))
         desk.settle()
+
+
+def test_no_chart_takes_room_from_the_choices_beside_it(desk, charts):
+    """In a window of 960 pixels, as one has at 200 %."""
+    desk.window.resize(960, 570)
+    plan = desk.panel("plan")
+    for row in CHARTS:
+        charts.show_chart(row.id)
+        desk.settle()
+        assert plan.width() >= 285, row.id
