@@ -24,7 +24,7 @@ from ace_studio.engine.targets.onnx import masks
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino.library import import_openvino
-from ace_studio.engine.targets.openvino.stft import STFT, converted_stft
+from ace_studio.engine.targets.openvino.spectra import DFT, STFT, converted_dft, converted_stft
 
 _DOMAIN = "ace.studio"
 WHOLE = "WholeAttention"
@@ -63,6 +63,7 @@ def read_onnx(model: Any) -> Any:
 
     core.add_extension(ConversionExtension(WHOLE, _DOMAIN, _converted))
     core.add_extension(ConversionExtension(STFT, "", converted_stft))
+    core.add_extension(ConversionExtension(DFT, "", converted_dft))
     return core.read_model(model.SerializeToString())
 
 
