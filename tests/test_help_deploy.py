@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import RunStatus, TargetRun, Warning
 from ace_studio.session.generated_code.opening import opening_code
+from tests.engine.captured import captured_of
 from tests.engine.targets.conftest import bound, make_job
 from tests.help_blocks import Block, blocks_of
 from tests.test_example import load_file
@@ -67,10 +64,7 @@ def captured(digits_folder):
     """The shipped example, traced."""
     example = load_file(digits_folder / "model.py")
     sys.modules.pop("model")
-    loaded = LoadedModel(module=example.make_model(), source=Path(), sha256="")
-    examples = [Example.of(one) for one in example.tracing_inputs()]
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    return captured_of(example.make_model(), *example.tracing_inputs())
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture import capture_model
 from ace_studio.engine.examples.containers import map_opened, register_containers
 from ace_studio.engine.examples.leaves import tensor_paths
-from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.progress import Reporter
+from ace_studio.engine.flow import Example
 from ace_studio.engine.targets.shared.flat_call import FlatCall
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.tensors import DimVerdict
+from tests.engine.capture import captures
 
 
 @dataclasses.dataclass
@@ -97,9 +95,7 @@ def reader_example(kind, n, t):
 
 def capture(module, examples, rung="export"):
     register_containers([(one.args, dict(one.kwargs)) for one in examples])
-    loaded = LoadedModel(module=module.eval(), source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=(rung,)))
-    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    return captures.capture_by(rung, module.eval(), examples)[0]
 
 
 def test_a_model_that_returns_nested_dataclasses_is_captured_and_gives_them_back():
@@ -176,13 +172,7 @@ def test_a_model_that_returns_an_object_of_its_own_class_gives_it_back(kind):
         def forward(self, x):
             return kind(self.linear(x), [x + 1])
 
-    captured, _ = capture_model(
-        LoadedModel(module=Gives(), source=Path(), sha256=""),
-        [Example.of(torch.randn(size, 4)) for size in (2, 3)],
-        Recipe(),
-        device=torch.device("cpu"),
-        reporter=Reporter(),
-    )
+    captured, _ = captures.capture(Gives(), [torch.randn(size, 4) for size in (2, 3)])
     result = FlatCall(captured).unflatten([torch.ones(2, 3), torch.zeros(2, 4)])
     assert type(result) is kind and result.first.sum() == 6 and result.rest[0].sum() == 0
     assert kind is SlotPair or result.total() == 6
@@ -208,13 +198,7 @@ def test_an_object_with_tensors_is_an_input_whose_sizes_are_free():
 
     examples = [Example.of((torch.randn(1, 4), Store(torch.randn(size, 3)))) for size in (2, 5)]
     register_containers([example.args for example in examples])
-    captured, report = capture_model(
-        LoadedModel(module=Step(), source=Path(), sha256=""),
-        examples,
-        Recipe(),
-        device=torch.device("cpu"),
-        reporter=Reporter(),
-    )
+    captured, report = captures.capture(Step(), examples)
     assert report.rung == "export"
     assert [one.name for one in captured.inputs] == ["x", "cache.layers.0.keys"]
     assert captured.inputs[1].dims[0].verdict is DimVerdict.DYNAMIC

@@ -1,18 +1,14 @@
 """Small captured models and what improving them gives."""
 
-from pathlib import Path
-
 import torch
 from torch import nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.improve import improve
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import Simulator, float_graph
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.captured import captured_of as captured_module
 
 
 def seeded(seed):
@@ -23,10 +19,7 @@ def captured_of(make, *shape):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = make().eval()
-    loaded = LoadedModel(module=module, source=Path(), sha256="")
-    examples = [Example.of(torch.randn(n, *shape, generator=seeded(n))) for n in (2, 3)]
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    return captured_module(module, *(torch.randn(n, *shape, generator=seeded(n)) for n in (2, 3)))
 
 
 def examples_of(count, *shape):

@@ -1,25 +1,20 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.pt2e import quantize_int8, static_problem
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
-from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from ace_studio.records.recipes.plan import Precision
+from tests.engine.captured import captured_of
 from tests.engine.quantize.graphs import op_ids, run, targets
+from tests.engine.targets.conftest import bound, make_job
 
 
 def test_a_dynamic_linear_finds_its_grid_at_every_call(mlp):
@@ -180,31 +175,13 @@ def test_an_addition_that_the_kernel_cannot_do_in_place_stays_in_float_with_a_re
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["identity", "shortcut"])
 def test_inductor_does_the_addition_in_the_int8_kernel_and_says_so(kind, tmp_path):
-    module = Residual(kind).eval()
-    examples = [Example.of((_input(batch),)) for batch in (2, 3)]
-    captured, _ = capture_model(
-        LoadedModel(module=module, source=Path(), sha256=""),
-        examples,
-        Recipe(capture=CaptureChoice(rungs=("export",))),
-        device=torch.device("cpu"),
-        reporter=Reporter(),
-    )
-    target = TARGETS["inductor"]
-    plan = bind_plan(Plan(default=Precision.INT8_STATIC), captured.table, op_problem=target.op_problem)
-    lowered = target.lower(
-        LoweringJob(
-            captured=captured,
-            plan=plan,
-            calibration=lambda: captured.examples,
-            threads=1,
-            device=torch.device("cpu"),
-            folder=tmp_path,
-        )
-    )
+    captured = captured_of(Residual(kind).eval(), *map(_input, (2, 3)))
+    plan = bound("inductor", captured, Precision.INT8_STATIC)
+    lowered = TARGETS["inductor"].lower(make_job(captured, plan, tmp_path))
     actual = {one.op_id: one for one in lowered.read_back()}
     assert "qconv2d_pointwise.binary" in str(actual["add"])
     assert actual["add"].actual == "fused"
     assert {actual[op].actual for op in actual if op.startswith("conv2d")} == {Precision.INT8_STATIC}
     for batch in (1, 2, 5):
         with torch.no_grad():
-            assert sqnr_db([module(_input(batch))], [lowered(_input(batch))]) > 25
+            assert sqnr_db([captured.module(_input(batch))], [lowered(_input(batch))]) > 25

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
@@ -19,7 +16,7 @@ from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.weight_only import kernel_group, pack_weights, packed_nibbles, weight_only_problem
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, Scheme
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.captured import captured_of
 
 BF16_DB = 45.0
 """What activations in bfloat16 cost at most."""
@@ -47,10 +44,7 @@ def captured() -> CapturedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = Decoder().eval()
-    loaded = LoadedModel(module=module, source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    examples = [Example((torch.randint(0, 50, shape),)) for shape in ((2, 5), (3, 7))]
-    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    return captured_of(module, *(torch.randint(0, 50, shape) for shape in ((2, 5), (3, 7))))
 
 
 def rewritten(captured: CapturedModel, plan: Plan) -> RewrittenGraph:

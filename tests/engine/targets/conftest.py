@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import BoundPlan, CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import Lowered, LoweringJob
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from tests import tiny_models
+from tests.engine.captured import captured_of
 
 MODELS: dict[str, Callable[[], tiny_models.TinyModel]] = {
     "conv_net": tiny_models.conv_net,
@@ -33,15 +31,6 @@ def captured_model(name: str) -> CapturedModel:
     """One of `MODELS`, captured on the CPU."""
     tiny = MODELS[name]()
     return captured_of(tiny.module, *tiny.examples)
-
-
-def captured_of(module: nn.Module, *inputs: object) -> CapturedModel:
-    """A module captured on the CPU, with one or more examples of its inputs."""
-    loaded = LoadedModel(module=module, source=Path(), sha256="")
-    examples = [Example.of(example) for example in inputs]
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
-    return captured
 
 
 def bound(target: str, captured: CapturedModel, precision: Precision) -> BoundPlan:

@@ -1,26 +1,24 @@
 """One suite that every target must pass, at every precision that it says it can do, on models of several kinds."""
 
 import time
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture import capture_model
 from ace_studio.engine.export import artifact, verify_artifact
-from ace_studio.engine.flow import Example, LoadedModel, tensor_leaves
+from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.targets import TARGETS, report_refusals, report_targets
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.targets import TARGET_ROWS
 from tests.engine.bound_plans import bound_at
-from tests.engine.targets.conftest import MODELS, bound, captured_model, captured_of, make_job
+from tests.engine.captured import captured_of
+from tests.engine.targets.conftest import MODELS, bound, captured_model, make_job
 
 MIN_SQNR_DB = {
     Precision.FP32: 100.0,
@@ -268,11 +266,7 @@ def _columns(count):
 
 @pytest.fixture(scope="module")
 def ranged():
-    loaded = LoadedModel(module=TwoPaths().eval(), source=Path(), sha256="")
-    examples = [Example((_columns(count),)) for count in (10, 20)]
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
-    return captured
+    return captured_of(TwoPaths().eval(), _columns(10), _columns(20))
 
 
 @pytest.mark.parametrize("name", [name for name in AVAILABLE if name not in COMPILED_CASES])

@@ -8,17 +8,13 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.captured import captured_of
 from tests.engine.targets.onnx_cases import job_for
 
 
@@ -35,13 +31,10 @@ class Frames(nn.Module):
 
 def test_a_recurrent_layer_over_a_computed_number_of_frames_is_one_node():
     torch.manual_seed(0)
-    examples = [Example.of(torch.randn(n, t)) for n, t in ((2, 32), (3, 48))]
-    loaded = LoadedModel(module=Frames().eval(), source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    captured = captured_of(Frames().eval(), torch.randn(2, 32), torch.randn(3, 48))
     target = TARGETS["onnxruntime"]
     built = target.lower(job_for(target, captured, Precision.FP32))
     for sizes in ((1, 24), (4, 100)):
         wave = torch.randn(*sizes)
         with torch.no_grad():
-            torch.testing.assert_close(built(wave), loaded.module(wave), rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(built(wave), captured.module(wave), rtol=1e-4, atol=1e-5)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import linecache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture import capture_model
 from ace_studio.engine.capture.limit import CaptureTimeoutError
 from ace_studio.engine.capture.partial.capture import host
 from ace_studio.engine.capture.partial.recording import FrameRecorder
 from ace_studio.engine.capture.verify import difference
-from ace_studio.engine.flow import Example, LoadedModel, PartialModel
-from ace_studio.engine.progress import Reporter
+from ace_studio.engine.flow import PartialModel
 from ace_studio.engine.subgraphs.run_pieces import SubgraphRunner
 from ace_studio.engine.torch_private.dynamo import forget_traces
 from ace_studio.records.errors import AceError, ErrorCode
@@ -24,6 +21,7 @@ from ace_studio.records.graph import OpKind
 from ace_studio.records.recipes.recipe import CaptureChoice, CaptureControl, ControlKind, Recipe
 from ace_studio.records.results import CaptureReport, SubgraphKind
 from ace_studio.records.tensors import DimVerdict
+from tests.engine.capture import captures
 
 torch.set_num_threads(1)
 PARTIAL = Recipe(capture=CaptureChoice(rungs=("partial",)))
@@ -31,9 +29,7 @@ PARTIAL = Recipe(capture=CaptureChoice(rungs=("partial",)))
 
 def capture(module: nn.Module, examples: list[Any], recipe: Recipe = PARTIAL) -> tuple[PartialModel, CaptureReport]:
     torch.manual_seed(0)
-    loaded = LoadedModel(module=module, source=Path(), sha256="")
-    given = [Example.of(example) for example in examples]
-    captured, report = capture_model(loaded, given, recipe, device=torch.device("cpu"), reporter=Reporter())
+    captured, report = captures.capture(module, examples, recipe)
     assert isinstance(captured, PartialModel)
     return captured, report
 

@@ -18,12 +18,12 @@ from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import CaptureChoice, MeasureChoice, Recipe, TargetsChoice
 from ace_studio.records.results import RunStatus
 from tests import tiny_models
+from tests.engine.targets.conftest import make_job
 
 RECIPE = Recipe(capture=CaptureChoice(rungs=("export",), cache=False))
 
@@ -91,13 +91,8 @@ def made(captured, tmp_path_factory):
 def test_it_is_what_this_process_would_have_built(made, captured, tmp_path, at):
     found, asked, _, _ = made
     lowered, built = found.take(asked[at])
-    row, plan = asked[at].target, asked[at].plan
-    here = row.lower(
-        LoweringJob(
-            captured=captured, plan=plan, calibration=lambda: list(captured.examples), threads=1,
-            device=torch.device("cpu"), folder=tmp_path,
-        )
-    )  # fmt: skip
+    target = asked[at].target
+    here = target.lower(make_job(captured, asked[at].plan, tmp_path))
     for example in captured.examples:
         with torch.no_grad():
             torch.testing.assert_close(example.copied().call(lowered), example.copied().call(here), rtol=0, atol=0)
@@ -110,7 +105,7 @@ def test_it_is_what_this_process_would_have_built(made, captured, tmp_path, at):
     folder.mkdir()
     path = lowered.save(folder)
     assert path.parent == folder
-    flat = row.load(path, threads=1)(*captured.example.tensors())
+    flat = target.load(path, threads=1)(*captured.example.tensors())
     assert torch.isfinite(next(iter(flat))).all()
     assert found.take(asked[at]) is None, "a build is taken once"
 

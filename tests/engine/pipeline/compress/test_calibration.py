@@ -1,25 +1,19 @@
 """Calibration data that are no good end the job before anything is built."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import DataSources, Example, LoadedModel
+from ace_studio.engine.flow import DataSources
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.captured import captured_of
 
 
 @pytest.fixture(scope="module")
 def captured():
-    loaded = LoadedModel(module=nn.Linear(4, 2).eval(), source=Path(), sha256="")
-    examples = [Example.of(torch.ones(n, 4)) for n in (2, 3)]
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    return captured_of(nn.Linear(4, 2).eval(), torch.ones(2, 4), torch.ones(3, 4))
 
 
 def read(captured, calibration, samples=3):
@@ -70,10 +64,7 @@ class Weighted(nn.Module):
 
 
 def test_calibration_by_name_in_another_order_feeds_each_input_its_own_tensor():
-    loaded = LoadedModel(module=Weighted().eval(), source=Path(), sha256="")
-    examples = [Example((torch.ones(n, 4), torch.zeros(n, 4))) for n in (2, 3)]
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    made = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    made = captured_of(Weighted().eval(), *((torch.ones(n, 4), torch.zeros(n, 4)) for n in (2, 3)))
     (example,) = read(made, lambda: [{"weight": torch.zeros(5, 4), "x": torch.ones(5, 4)}])
     assert [float(one.mean()) for one in example.tensors()] == [1.0, 0.0]
 
@@ -99,10 +90,7 @@ class Flat(nn.Module):
 
 @pytest.fixture(scope="module")
 def narrow():
-    loaded = LoadedModel(module=Flat().eval(), source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    examples = [Example.of(torch.ones(n, 4)) for n in (2, 3)]
-    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    return captured_of(Flat().eval(), torch.ones(2, 4), torch.ones(3, 4))
 
 
 def test_examples_of_sizes_that_the_graph_does_not_take_are_left_out(narrow):
@@ -123,11 +111,7 @@ def test_if_the_graph_takes_no_example_the_dimension_is_named_and_they_are_left_
 
 @pytest.mark.parametrize("sizes", [(8, 8), (1, 1, 1, 1), (5,)])
 def test_batches_of_a_loader_become_those_that_the_graph_holds(sizes):
-    loaded = LoadedModel(module=Flat().eval(), source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    held = capture_model(
-        loaded, [Example.of(torch.ones(2, 4))], recipe, device=torch.device("cpu"), reporter=Reporter()
-    )[0]
+    held = captured_of(Flat().eval(), torch.ones(2, 4))
     rows = torch.arange(float(4 * sum(sizes))).reshape(-1, 4)
     examples, codes = warnings_of(held, lambda: list(rows.split(sizes)))
     assert not codes

@@ -3,19 +3,17 @@
 import pytest
 import torch
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.pipeline.compress import references
 from ace_studio.engine.pipeline.compress.candidates import make_candidate
-from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.references import float_references
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import Progress, TargetAtWork
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import Recipe
 from tests import tiny_models
+from tests.engine.captured import job_of
 
 TOLD = []
 
@@ -24,13 +22,9 @@ TOLD = []
 def whole_job(tmp_path_factory):
     tiny = tiny_models.mlp()
     loaded = LoadedModel(module=tiny.module, source=tmp_path_factory.mktemp("m"), sha256="", original=tiny.module)
-    examples = [Example.of(one) for one in tiny.examples]
-    reporter = Reporter(TOLD.append)
+    output, reporter = tmp_path_factory.mktemp("out"), Reporter(TOLD.append)
     with torch.no_grad():
-        captured, report = capture_model(loaded, examples, Recipe(), device=torch.device("cpu"), reporter=Reporter())
-        return CompressionJob.of(
-            loaded, captured, report, recipe=Recipe(), output=tmp_path_factory.mktemp("out"), reporter=reporter
-        )
+        return job_of(loaded, *tiny.examples, output=output, reporter=reporter)
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ import torch
 from torch import nn
 
 from ace_studio.engine import export
-from ace_studio.engine.capture import capture_model
 from ace_studio.engine.examples.stored_calls import read_tensors
-from ace_studio.engine.flow import BoundOp, BoundPlan, Example, LoadedModel
+from ace_studio.engine.flow import BoundOp, BoundPlan, LoadedModel
 from ace_studio.engine.pipeline.compress import saving
-from ace_studio.engine.pipeline.compress.job import CompressionJob, JobState
+from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.saving import export_all, report_ops
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -22,9 +21,9 @@ from ace_studio.engine.targets.base import OpActual
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import INPUTS_NAME, Baseline, OpSupport, RunStatus, SupportStatus
 from ace_studio.records.safe_file import file_sha256
+from tests.engine.captured import job_of
 
 PLANS = (Plan(default=Precision.FP32), Plan(default=Precision.BF16))
 
@@ -35,11 +34,7 @@ def job(tmp_path):
     torch.manual_seed(0)
     loaded = LoadedModel(module=nn.Linear(4, 4).eval(), source=tmp_path, sha256="")
     with torch.no_grad():
-        captured, report = capture_model(
-            loaded, [Example((torch.randn(2, 4),))], Recipe(), device=torch.device("cpu"), reporter=Reporter()
-        )
-    made = CompressionJob.of(loaded, captured, report, recipe=Recipe(), output=tmp_path, reporter=Reporter())
-    with torch.no_grad():
+        made = job_of(loaded, torch.randn(2, 4), output=tmp_path)
         for plan in PLANS:
             try_plan(made, TARGETS["eager"], plan)
     assert len(made.state.alive) == 2

@@ -8,13 +8,11 @@ from torch import nn
 
 import ace_studio
 from ace_studio.engine import measure
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.pipeline.compress import profiling, stages
-from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes.recipe import MeasureChoice, Recipe, TargetsChoice
 from ace_studio.records.results import RESULT_NAME, ResultStatus, RunStatus, decode_result
+from tests.engine.captured import job_of
 from tests.engine.pipeline.compress.small_net import net, points
 
 torch.set_num_threads(1)
@@ -27,10 +25,7 @@ def job(tmp_path):
     torch.manual_seed(0)
     loaded = LoadedModel(module=nn.Linear(4, 4).eval(), source=tmp_path, sha256="")
     with torch.no_grad():
-        captured, report = capture_model(
-            loaded, [Example((torch.randn(2, 4),))], RECIPE, device=torch.device("cpu"), reporter=Reporter()
-        )
-        yield CompressionJob.of(loaded, captured, report, recipe=RECIPE, output=tmp_path, reporter=Reporter())
+        yield job_of(loaded, torch.randn(2, 4), recipe=RECIPE, output=tmp_path)
 
 
 def test_a_process_that_dies_while_it_exports_leaves_the_figures(job, tmp_path, monkeypatch):

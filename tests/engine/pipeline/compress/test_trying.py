@@ -8,11 +8,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import BoundPlan, Example, LoadedModel
 from ace_studio.engine.pipeline.compress import trying
 from ace_studio.engine.pipeline.compress.candidates import Candidate
-from ace_studio.engine.pipeline.compress.job import CompressionJob, JobState
+from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.trying import check, try_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
@@ -22,6 +21,7 @@ from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, Objective, Recipe, TargetsChoice
 from ace_studio.records.results import RunStatus, TargetRun
 from tests import tiny_models
+from tests.engine.captured import job_of
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +31,7 @@ def job(tmp_path_factory):
     with torch.no_grad():
         changed[0].weight[:16] = 0.0
         loaded = LoadedModel(module=changed, source=tmp_path_factory.mktemp("m"), sha256="", original=tiny.module)
-        examples = [Example.of(one) for one in tiny.examples]
-        captured, report = capture_model(loaded, examples, Recipe(), device=torch.device("cpu"), reporter=Reporter())
-        return CompressionJob.of(
-            loaded, captured, report, recipe=Recipe(), output=tmp_path_factory.mktemp("out"), reporter=Reporter()
-        )
+        return job_of(loaded, *tiny.examples, output=tmp_path_factory.mktemp("out"))
 
 
 def candidate_that_computes(call):

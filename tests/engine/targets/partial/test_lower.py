@@ -11,12 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture import capture_model
 from ace_studio.engine.capture.verify import difference
-from ace_studio.engine.flow import BoundPlan, Example, LoadedModel, PartialModel
+from ace_studio.engine.flow import BoundPlan, Example, PartialModel
 from ace_studio.engine.measure import Timer, wall_clock_ms
 from ace_studio.engine.plan import bind_plan
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
@@ -25,7 +23,7 @@ from ace_studio.engine.targets.partial import lower as subgraphs
 from ace_studio.engine.targets.partial.lower import lower_subgraphs
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.capture.captures import capture_by
 
 torch.set_num_threads(1)
 NAMES = ("eager", "onnxruntime", "openvino", pytest.param("inductor", marks=pytest.mark.heavy))
@@ -53,11 +51,7 @@ EXAMPLES = [torch.randn(2, 3, 32, 24), torch.randn(3, 3, 24, 32)]
 @pytest.fixture(scope="module")
 def partial() -> PartialModel:
     torch.manual_seed(0)
-    loaded = LoadedModel(module=Gated().eval(), source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("partial",)))
-    captured, _ = capture_model(
-        loaded, [Example((one,)) for one in EXAMPLES], recipe, device=torch.device("cpu"), reporter=Reporter()
-    )
+    captured, _ = capture_by("partial", Gated().eval(), EXAMPLES)
     assert isinstance(captured, PartialModel)
     return captured
 
@@ -273,15 +267,8 @@ class GatedAttention(nn.Module):
 
 def test_subgraphs_with_attention_go_on_running_after_the_first_call() -> None:
     torch.manual_seed(0)
-    examples = [Example((torch.randn(2, 24, 64),)), Example((torch.randn(3, 32, 64),))]
-    loaded = LoadedModel(module=GatedAttention().eval(), source=Path(), sha256="")
-    captured, _ = capture_model(
-        loaded,
-        examples,
-        Recipe(capture=CaptureChoice(rungs=("partial",))),
-        device=torch.device("cpu"),
-        reporter=Reporter(),
-    )
+    examples = [torch.randn(2, 24, 64), torch.randn(3, 32, 64)]
+    captured, _ = capture_by("partial", GatedAttention().eval(), examples)
     assert isinstance(captured, PartialModel)
     assert any("attend" in row for row in captured.table.module)
     hosted = [run_pieces.HostedSubgraph(one.place, one.captured.module) for one in captured.subgraphs]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
-from ace_studio.engine.progress import Reporter
+from ace_studio.engine.flow import Example
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.captured import captured_of
 
 
 class Scaled(nn.Module):
@@ -22,10 +18,7 @@ class Scaled(nn.Module):
 
 
 def flat_call(examples: list[Example]) -> FlatCall:
-    loaded = LoadedModel(module=Scaled().eval(), source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
-    return FlatCall(captured)
+    return FlatCall(captured_of(Scaled().eval(), *examples))
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +77,8 @@ class Nested(nn.Module):
 
 @pytest.fixture(scope="module")
 def nested() -> FlatCall:
-    loaded = LoadedModel(module=Nested().eval(), source=Path(), sha256="")
     examples = [Example((torch.ones(n, 4),), {"shift": torch.zeros(n, 4)}) for n in (2, 3)]
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    return FlatCall(capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0])
+    return FlatCall(captured_of(Nested().eval(), *examples))
 
 
 def test_results_are_nested_as_forward_nests_them(nested) -> None:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.ops.everyday import EVERYDAY_OPS
 from ace_studio.engine.pipeline.compress.candidates import unsupported_op
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS, report_support
 from ace_studio.engine.targets.onnx.program import export_onnx
 from ace_studio.engine.torch_private.inductor import compiler_tables
 from ace_studio.engine.torch_private.onnx import onnx_translations
 from ace_studio.engine.torch_private.operators import functional_form
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import CaptureReport, SupportStatus
+from tests.engine.captured import captured_of
 from tests.tiny_models import conv_net
 
 needs_onnx = pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="the ONNX exporter is missing")
@@ -64,10 +61,7 @@ class Calls(nn.Module):
 
 
 def capture(module: nn.Module, *examples: Example) -> CapturedModel:
-    loaded = LoadedModel(module=module.eval(), source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    given = examples or (Example((torch.randn(3, 4, 4),)),)
-    return capture_model(loaded, given, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+    return captured_of(module.eval(), *(examples or (torch.randn(3, 4, 4),)))
 
 
 def statuses(captured: CapturedModel, target: str) -> dict[str, SupportStatus]:
