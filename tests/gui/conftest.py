@@ -72,18 +72,19 @@ class Desk:
         self.window.commands.open_path(str(example_recipe()))
         self.settle()
 
-    def traced(self) -> Desk:
+    def trusted(self) -> Desk:
         self.open_example()
         self.session.trust.trust_file()
         self.settle()
-        self.do("trace")
+        return self
+
+    def traced(self) -> Desk:
+        self.trusted().do("trace")
         return self
 
     def captured(self, table, capture, *, text: str = "") -> Desk:
         """A trace that gave this graph; the engine answers nothing by itself from then on."""
-        self.open_example()
-        self.session.trust.trust_file()
-        self.settle()
+        self.trusted()
         self.engine.by_itself = False
         self.do("trace")
         job = self.engine.requests[-1].job
@@ -97,6 +98,12 @@ class Desk:
 
     def ran(self) -> Desk:
         self.traced().do("run")
+        return self
+
+    def running(self) -> Desk:
+        """A run that the engine has not answered yet; it answers nothing by itself from then on."""
+        self.traced().engine.by_itself = False
+        self.do("run")
         return self
 
 

@@ -52,9 +52,7 @@ def _select_first_op(desk) -> None:
 
 
 def _fail(desk) -> None:
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     problem = Problem(
         code=ErrorCode.NOT_CAPTURED,
         what="forward() of DigitsNet chooses a branch by a tensor's value",

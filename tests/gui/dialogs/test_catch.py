@@ -9,9 +9,7 @@ from ace_studio.records.messages import CatchRequest, InputsCaught, ModuleCalls
 
 @pytest.fixture
 def dialog(desk, qtbot) -> CatchDialog:
-    desk.open_example()
-    desk.session.trust.trust_file()
-    desk.settle()
+    desk.trusted()
     desk.engine.by_itself = False
     dialog = CatchDialog(desk.session)
     qtbot.addWidget(dialog)

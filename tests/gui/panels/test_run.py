@@ -14,9 +14,7 @@ from tests.gui.gestures import LEFT
 
 
 def test_a_run_comes_to_the_front_and_then_its_results(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     assert desk.window.workbench.current(next(iter({row.place for row in PANELS if row.id == "run"}))) == "run"
     request = desk.engine.requests[-1]
     assert isinstance(request, RunRequest)
@@ -26,9 +24,7 @@ def test_a_run_comes_to_the_front_and_then_its_results(desk):
 
 
 def test_esc_cancels_what_is_going_on(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     desk.bot.keyClick(desk.window, Qt.Key.Key_Escape)
     desk.settle()
     assert desk.engine.cancelled == [desk.engine.requests[-1].job]
@@ -36,9 +32,7 @@ def test_esc_cancels_what_is_going_on(desk):
 
 
 def test_long_words_about_a_job_take_no_room_from_the_panel_beside_it(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     run, widths = desk.panel("run"), []
     for words in ("short", "building for a target with a long name, part 12 of 345 " * 5):
         desk.session.apply(Progress(job=desk.engine.requests[-1].job, phase=Phase.LOWER, detail=words, fraction=0.25))
@@ -77,9 +71,7 @@ def test_what_became_of_the_targets_stands_above_the_steps_and_methods_that_were
 
 
 def test_while_a_job_stops_nothing_says_what_it_was_doing(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     run = desk.panel("run")
     desk.session.apply(Progress(job=desk.engine.requests[-1].job, phase=Phase.COMPRESS, detail="example 1 of 8"))
     desk.settle()

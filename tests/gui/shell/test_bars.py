@@ -59,9 +59,7 @@ def test_a_lost_engine_is_a_bar_and_not_a_dialog_and_the_next_run_works(desk):
     ],
 )
 def test_what_the_card_on_the_graph_tells_is_not_told_in_a_bar_too(desk, end):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     problem = Problem(code=ErrorCode.NOT_CAPTURED, what="forward() chooses a branch by a tensor's value")
     desk.session.apply(end(desk.engine.requests[-1].job, problem))
     desk.settle()

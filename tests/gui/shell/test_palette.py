@@ -20,9 +20,7 @@ def test_the_palette_does_what_is_typed(desk):
 
 
 def test_esc_ends_the_palette_and_nothing_else(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     desk.do("palette")
     palette = desk.window.findChild(CommandPalette)
     desk.bot.keyClick(palette.field, Qt.Key.Key_Down)

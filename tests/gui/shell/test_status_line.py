@@ -11,9 +11,7 @@ from ace_studio.records.messages import LogLine, Phase, Progress
 
 
 def test_after_a_while_without_progress_it_says_that_the_job_still_works(desk, monkeypatch):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     job = desk.engine.requests[-1].job
     line = desk.window.status_line
     now_s = 0.0
@@ -35,9 +33,7 @@ def test_after_a_while_without_progress_it_says_that_the_job_still_works(desk, m
 
 
 def test_a_job_has_one_button_that_cancels_it_and_its_bar_stays_where_it_is(desk, monkeypatch):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     job = desk.engine.requests[-1].job
     line, run = desk.window.status_line, desk.panel("run")
     now_s = desk.document.activity.started_s

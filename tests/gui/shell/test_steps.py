@@ -50,9 +50,7 @@ def test_before_the_first_trace_one_button_alone_stands_out(desk):
 
 
 def test_a_click_on_the_step_that_goes_on_shows_it_and_starts_nothing(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     desk.panel("plan")
     sent = len(desk.engine.requests)
     desk.bot.mouseClick(desk.window.step_line.buttons["run"], Qt.MouseButton.LeftButton)

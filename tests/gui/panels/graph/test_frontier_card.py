@@ -43,9 +43,7 @@ def test_the_buttons_of_the_card_open_the_line_and_try_a_fix(broken):
 
 
 def test_in_a_low_window_the_card_leaves_sentences_out_and_cuts_none(desk):
-    desk.traced()
-    desk.engine.by_itself = False
-    desk.do("run")
+    desk.running()
     problem = replace(
         PROBLEM, what="forward() of DigitsNet chooses a branch by a tensor's value", remedy="use where " * 9
     )
@@ -62,9 +60,7 @@ def test_in_a_low_window_the_card_leaves_sentences_out_and_cuts_none(desk):
 
 
 def test_without_any_graph_the_reason_stands_where_the_graph_would(desk):
-    desk.open_example()
-    desk.session.trust.trust_file()
-    desk.settle()
+    desk.trusted()
     desk.engine.by_itself = False
     desk.do("trace")
     desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(PROBLEM,)))
@@ -79,9 +75,7 @@ def test_without_any_graph_the_reason_stands_where_the_graph_would(desk):
 
 
 def test_where_the_model_itself_does_not_run_no_fix_is_offered_and_its_line_is_marked(desk):
-    desk.open_example()
-    desk.session.trust.trust_file()
-    desk.settle()
+    desk.trusted()
     source = desk.panel("source")
     desk.settle()
     assert "def make_model" in source.text.toPlainText()

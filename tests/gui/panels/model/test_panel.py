@@ -97,9 +97,7 @@ def test_the_model_of_a_comparison_waits_for_nothing(desk):
 
 
 def test_a_file_that_the_engine_asks_trust_for_is_named_with_its_place_before_it_is_allowed(desk):
-    desk.open_example()
-    desk.session.trust.trust_file()
-    desk.settle()
+    desk.trusted()
     desk.engine.by_itself = False
     desk.do("trace")
     refused = untrusted_problem(Path("/elsewhere/layers.py"), "b" * 64, "layers.py")
