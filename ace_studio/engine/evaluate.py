@@ -26,6 +26,9 @@ MIN_FP32_SQNR_DB = 30.0
 MIN_FP32_AGREEMENT = 0.9
 """The same for indices, labels and truth values beside real outputs; nearly equal scores may change places."""
 
+RUINED_DB = 6.0
+"""Below this fidelity the error is more than half as large as the outputs."""
+
 
 @dataclass(frozen=True)
 class Fidelity:

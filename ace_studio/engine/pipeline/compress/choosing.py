@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio.engine.environment import result_environment
+from ace_studio.engine.evaluate import RUINED_DB
 from ace_studio.engine.pipeline.compress.candidates import (
     Candidate,
     choose,
@@ -29,9 +30,6 @@ from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Region, Result, ResultStatus, RunStatus, TargetRun
-
-RUINED_DB = 6.0
-"""Below this SQNR the error is more than half as large as the outputs."""
 
 
 @dataclass

@@ -37,6 +37,8 @@ class JobState:
     """The baseline's metric sample by sample, for the intervals of the candidates' drops."""
     lost: Mapping[str, Problem] = field(default_factory=dict)
     """Targets that crashed an earlier process of this job, by name, and how."""
+    misread: dict[str, Problem | None] = field(default_factory=dict)
+    """Targets with a ruined candidate, by name, and what is wrong there even at fp32."""
     candidates: list[Candidate] = field(default_factory=list)
     left_out: list[Candidate] = field(default_factory=list)
     """What ``auto`` did not try because the target cannot do the plan."""

@@ -6,17 +6,15 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate, original_target
+from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
-from ace_studio.engine.pipeline.compress.trying import check, lower
+from ace_studio.engine.pipeline.compress.trying import built_at_fp32
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import Phase, TargetAtWork
-from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.results import RunStatus
+from ace_studio.records.messages import TargetAtWork
+from ace_studio.records.recipes.plan import Precision
 
 SOON_BUILT_S = 5.0
 """What took longer to compress gets no reference, because fp32 of the same runtime takes about as long to build..."""
@@ -60,18 +58,13 @@ def _seconds_so_far(job: CompressionJob) -> float:
 
 def _built(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | None:
     """None if it cannot be built, computes something else, or takes long: then the gain over it is not measured."""
-    target = beside.target
-    made = make_candidate(target, Plan(default=Precision.FP32), job.captured.table, device=job.captured.device)
-    if made.run.status is not RunStatus.OK:
-        return None
-    job.reporter.phase(Phase.LOWER, f"{made.label}, to compare with")
     index = job.state.candidates.index(beside)
-    job.reporter.tell(TargetAtWork(job=job.reporter.job, target=target.name, index=index))
-    quiet = replace(job, reporter=job.reporter.quiet())  # what is warned of here concerns nothing that is saved
+    job.reporter.tell(TargetAtWork(job=job.reporter.job, target=beside.target.name, index=index))
     try:
-        made.lowered = lower(quiet, made, folder)
-        check(quiet, made)
-        call = bound_call(job.captured.examples[0], made.lowered)
+        lowered = built_at_fp32(job, beside, folder)
+        if lowered is None:
+            return None
+        call = bound_call(job.captured.examples[0], lowered)
         started = time.monotonic()
         call()
         taken_s = time.monotonic() - started
@@ -84,4 +77,4 @@ def _built(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | No
     finally:
         job.reporter.tell(TargetAtWork(job=job.reporter.job))
     most_s = max(LONGEST_TIMING_S, SHARE * _seconds_so_far(job))
-    return made.lowered if 2 * taken_s * job.recipe.measure.rounds <= most_s else None
+    return lowered if 2 * taken_s * job.recipe.measure.rounds <= most_s else None

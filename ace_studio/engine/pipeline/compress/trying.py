@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ace_studio.engine import evaluate, measure
@@ -62,7 +64,7 @@ def try_plan(
         candidate.fail(crash)
     if candidate.run.status is RunStatus.OK:
         job.guarded(candidate, build)
-    for step in (check, drop_if_lost, measure_accuracy):
+    for step in (check, refuse_if_misread, drop_if_lost, measure_accuracy):
         if candidate.runs:
             job.guarded(candidate, step)
             job.tell(candidate)
@@ -166,6 +168,49 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
     candidate.note(
         sqnr_db=round(fidelity.sqnr_db, 3), max_abs_error=fidelity.max_abs_error, agreement=fidelity.agreement
     )
+
+
+def refuse_if_misread(job: CompressionJob, candidate: Candidate) -> None:
+    """Refuse a ruined candidate of a target that computes something else at fp32 too, which nobody may have asked for.
+
+    Raises: AceError(WRONG_CAPTURE).
+    """
+    ruined = candidate.run.sqnr_db is not None and candidate.run.sqnr_db < evaluate.RUINED_DB
+    if not ruined or candidate.plan.precisions <= {Precision.FP32}:
+        return
+    name = candidate.target.name
+    if name not in job.state.misread:
+        job.state.misread[name] = _problem_at_fp32(job, candidate)
+    if (problem := job.state.misread[name]) is not None:
+        raise AceError(problem)
+
+
+def _problem_at_fp32(job: CompressionJob, beside: Candidate) -> Problem | None:
+    with tempfile.TemporaryDirectory(prefix="ace-fp32-", ignore_cleanup_errors=True) as folder:
+        try:
+            built_at_fp32(job, beside, Path(folder))
+        except AceError as error:
+            if error.problem.code is ErrorCode.CANCELLED:
+                raise
+            return error.problem if error.problem.code is ErrorCode.WRONG_CAPTURE else None
+        except Exception:  # noqa: BLE001 - border: a runtime's own library may raise anything
+            return None
+    return None
+
+
+def built_at_fp32(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | None:
+    """fp32 of a candidate's target, compared with eager; None if the target cannot do it.
+
+    Raises: AceError as `lower` and `check` do.
+    """
+    made = make_candidate(beside.target, Plan(default=Precision.FP32), job.captured.table, device=job.captured.device)
+    if made.run.status is not RunStatus.OK:
+        return None
+    job.reporter.phase(Phase.LOWER, f"{made.label}, to compare with")
+    quiet = replace(job, reporter=job.reporter.quiet())  # what is warned of here concerns nothing that is saved
+    made.lowered = lower(quiet, made, folder)
+    check(quiet, made)
+    return made.lowered
 
 
 def _fidelity_to_captured(job: CompressionJob, candidate: Candidate) -> evaluate.Fidelity | None:

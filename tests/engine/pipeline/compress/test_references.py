@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ace_studio.engine.flow import LoadedModel
-from ace_studio.engine.pipeline.compress import references
+from ace_studio.engine.pipeline.compress import references, trying
 from ace_studio.engine.pipeline.compress.candidates import make_candidate
 from ace_studio.engine.pipeline.compress.references import float_references
 from ace_studio.engine.progress import Cancelled, Reporter
@@ -56,7 +56,7 @@ def test_a_soon_built_target_without_fp32_gets_one_that_computes_as_the_original
 
 
 def test_where_fp32_is_a_run_or_the_build_took_long_nothing_is_built(job, monkeypatch):
-    monkeypatch.setattr(references, "lower", None)
+    monkeypatch.setattr(references, "built_at_fp32", None)
     compressed = job.state.candidates[0]
     job.state.candidates = [compressed, built(job, Precision.FP32)]
     with float_references(job) as found:
@@ -85,13 +85,13 @@ def test_one_that_cannot_be_built_does_not_end_the_job_and_a_stop_does(job, monk
     def fails(*_):
         raise RuntimeError("the compiler is broken")
 
-    monkeypatch.setattr(references, "lower", fails)
+    monkeypatch.setattr(trying, "lower", fails)
     with float_references(job) as found:
         assert found == {}
 
     def stops(*_):
         raise Cancelled.of(ErrorCode.CANCELLED, "stop")
 
-    monkeypatch.setattr(references, "lower", stops)
+    monkeypatch.setattr(trying, "lower", stops)
     with pytest.raises(Cancelled), float_references(job):
         pass

@@ -70,6 +70,47 @@ def test_a_low_precision_is_judged_by_the_users_examples_and_not_by_sizes_that_w
             check(job, candidate_that_computes(far_off_at_other_sizes))
 
 
+@pytest.fixture
+def ruined(job, monkeypatch):
+    """A candidate at int8 whose outputs are noise, and what its target computes at fp32."""
+    low = replace(
+        candidate_that_computes(lambda x: -job.reference(x)), plan=SimpleNamespace(precisions={"int8-static"})
+    )
+    computed, asked = [job.captured.module], []
+
+    def lower(_, made, __):
+        asked.append(made.label)
+        return computed[0]
+
+    monkeypatch.setattr(trying, "lower", lower)
+    job.state.misread.clear()
+    with torch.no_grad():
+        check(job, low)
+        yield SimpleNamespace(low=low, computed=computed, asked=asked)
+
+
+def test_a_ruined_candidate_is_refused_if_its_target_is_as_wrong_at_fp32(job, ruined):
+    ruined.computed[0] = lambda x: -job.captured.module(x)
+    for _ in range(2):
+        with pytest.raises(AceError, match=r"does not compute what eager does: .* at fp32"):
+            trying.refuse_if_misread(job, ruined.low)
+    assert ruined.asked == ["eager fp32"]  # asked once
+
+
+def test_a_ruined_candidate_stays_if_rounding_alone_ruined_it_or_fp32_cannot_be_built(job, ruined, monkeypatch):
+    trying.refuse_if_misread(job, ruined.low)
+    assert ruined.asked == ["eager fp32"]
+    job.state.misread.clear()
+    monkeypatch.setattr(trying, "lower", lambda *_: 1 / 0)
+    trying.refuse_if_misread(job, ruined.low)
+
+
+def test_fp32_is_not_built_for_a_candidate_that_is_close_enough(job, ruined):
+    ruined.low.note(sqnr_db=6.5)
+    trying.refuse_if_misread(job, ruined.low)
+    assert ruined.asked == []
+
+
 SEARCH = Recipe(goal=Goal(min_sqnr_db=20.0))
 
 
