@@ -104,26 +104,25 @@ class ValueBranch(nn.Module):
         return self.negative(x).tanh()
 
 
-class SizeFromValue(nn.Module):
-    """x [n, t, 16] and lengths [n] -> [n, 8]; cuts off what no row has."""
+class _BodyAndHead(nn.Module):
+    """A block of width 16, and a layer from 16 to 8."""
 
     def __init__(self) -> None:
         super().__init__()
         self.body = _block(16)
         self.head = nn.Linear(16, 8)
+
+
+class SizeFromValue(_BodyAndHead):
+    """x [n, t, 16] and lengths [n] -> [n, 8]; cuts off what no row has."""
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         longest = int(lengths.max().item())
         return self.head(self.body(x[:, :longest]).mean(1))
 
 
-class Selected(nn.Module):
+class Selected(_BodyAndHead):
     """x [n, 16] -> rows of [.., 8] whose score is positive, and their positions."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = _block(16)
-        self.head = nn.Linear(16, 8)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         x = self.body(x)
@@ -131,13 +130,8 @@ class Selected(nn.Module):
         return self.head(x[found]), found
 
 
-class MaskedRows(nn.Module):
+class MaskedRows(_BodyAndHead):
     """x [n, 16] -> the mean of head(x) over the rows that a boolean mask takes, [8]."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = _block(16)
-        self.head = nn.Linear(16, 8)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.body(x)
@@ -194,13 +188,8 @@ class Answer:
     hidden: Tensor
 
 
-class AnswersWithDataclass(nn.Module):
+class AnswersWithDataclass(_BodyAndHead):
     """x [n, t, 16] -> a dataclass."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = _block(16)
-        self.head = nn.Linear(16, 8)
 
     def forward(self, x: Tensor) -> Answer:
         hidden = self.body(x)
@@ -213,25 +202,15 @@ def logged(x: Tensor) -> Tensor:
     return x * 2
 
 
-class BreakInHelper(nn.Module):
+class BreakInHelper(_BodyAndHead):
     """x [n, 16] -> [n, 8]; calls a function that no compiler may enter."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = _block(16)
-        self.head = nn.Linear(16, 8)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(logged(self.body(x)))
 
 
-class ThroughNumpy(nn.Module):
+class ThroughNumpy(_BodyAndHead):
     """x [n, 16] -> [n, 8]; sorts with numpy in between."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = _block(16)
-        self.head = nn.Linear(16, 8)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.body(x)
