@@ -256,10 +256,14 @@ class JobVerbs:
             )
 
     def cancel(self, *, abandon: bool = False) -> None:
-        """Stop what the engine is doing and drop the requests that wait. ``abandon`` drops the findings too."""
-        self._queue.cancel(abandon=abandon)
+        """Stop what the engine is doing and drop the requests that wait.
+
+        With ``abandon``, when another model is opened, the history takes what was measured; later findings are dropped.
+        """
         if abandon:
+            self.on_give_up("another model was opened")
             self._refused = None
+        self._queue.cancel(abandon=abandon)
         self.show_activity()
 
     def restart_engine(self) -> None:

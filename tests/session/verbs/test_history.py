@@ -217,3 +217,18 @@ def test_a_run_is_called_otherwise_also_where_it_is_pinned_with_another_model(op
     opened.history.set_name(line.id, "first")
     opened.files.open_path(model)
     assert [pin.name.split(",")[0] for pin in opened.document.pins] == ["first", "first"]
+
+
+def test_opening_another_model_keeps_what_the_run_had_measured(opened, engine, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text("x = 1\n")
+    opened.jobs.run()
+    job = engine.job
+    opened.apply(captured(job, "conv", "relu"))
+    opened.apply(TargetFinished(job=job, fingerprint="f1", index=0, run=target_run("openvino")))
+    opened.files.open_path(other)
+    opened.apply(JobCancelled(job=job))
+    (line,) = opened.history.store.list()
+    found = opened.history.store.get(line.id).result
+    assert (line.status, line.title, found.error.why) == ("cancelled", "model.py", "another model was opened")
+    assert [run.target for run in found.runs] == ["openvino"]
