@@ -17,7 +17,7 @@ from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import ElidedLabel, button, label, tool_button
 from ace_studio.gui.words.formatting import run_text, sentence
 from ace_studio.session.comparison.sides import NAMES
-from ace_studio.session.document import Document
+from ace_studio.session.document import Document, JobKind
 from ace_studio.session.kept.autosave import SavedChoices
 from ace_studio.session.run_warnings import is_told
 from ace_studio.session.session import Session
@@ -101,7 +101,11 @@ class Bars(QWidget):
         self.pins.add_button(tr("Clear"), session.comparing.clear)
         self.stale = Bar(theme, mood="info", icon="info", closable=self._hide_stale)
         self.stale.add_button(tr("Run again"), session.jobs.run)
-        self.setLayout(column(self.restore, self.past, self.pins, self.install, self.problem, self.stale, gap=0))
+        self.ended = Bar(theme, mood="info", icon="info", closable=self._hide_ended)
+        self._left_running: Document | None = None
+        """What was shown when another model was about to be opened, if a run was going on."""
+        bars = (self.restore, self.ended, self.past, self.pins, self.install, self.problem, self.stale)
+        self.setLayout(column(*bars, gap=0))
 
     def offer_restore(self) -> None:
         """Offer to restore the unsaved choices of a window that has ended."""
@@ -112,6 +116,10 @@ class Bars(QWidget):
     def offer_return(self) -> None:
         """Offer to restore the unsaved choices of the present model, before another one is opened."""
         self._session.history.leave_past_run()
+        document = self._session.document
+        is_running = document.activity.is_working and document.activity.verb is JobKind.RUN
+        self._left_running = document if is_running else None
+        self.ended.hide()
         unsaved = self._session.files.unsaved()
         if unsaved is not None:
             self._offer(unsaved, tr("Choices were left unsaved"))
@@ -125,6 +133,11 @@ class Bars(QWidget):
         """Show the bars that the document asks for."""
         if self._offered is not None and self._offered.recipe == document.recipe:
             self.restore.hide()  # they came back by themselves
+        left = self._left_running
+        if left is not None and (left.folder, left.recipe.model) != (document.folder, document.recipe.model):
+            self._left_running = None
+            words = tr("Another model was opened; the history has what was measured until then")
+            self.ended.say(tr("The run of {name} was cancelled", name=left.title), words)
         if document.past is not None:
             when = datetime.fromisoformat(document.past.date).astimezone()
             words = ": ".join(filter(None, (document.past.name, run_text(document.past))))
@@ -181,6 +194,9 @@ class Bars(QWidget):
     def _hide_stale(self) -> None:
         self._hidden_stale = self._session.document.recipe
         self.stale.hide()
+
+    def _hide_ended(self) -> None:
+        self.ended.hide()
 
     def _restore(self) -> None:
         self.restore.hide()

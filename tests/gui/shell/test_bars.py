@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QToolButton, QWidget
 
 from ace_studio.gui.shell.bars import beside_words
 from ace_studio.records.errors import ErrorCode, Problem
@@ -79,6 +79,23 @@ def test_opening_something_else_offers_the_unsaved_choices_again(desk, tmp_path)
     desk.settle()
     assert desk.document.recipe.plan.default is Precision.FP16
     assert desk.window.isWindowModified()
+
+
+def test_a_run_that_ends_because_another_model_is_opened_is_said(desk, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text("x = 1\n")
+    desk.traced()
+    desk.engine.by_itself = False
+    desk.do("run")
+    ended = desk.window.bars.ended
+    desk.window.commands.open_path(str(tmp_path / "nothing.py"))
+    desk.settle()
+    assert not ended.isVisible(), "the run goes on"
+    desk.window.commands.open_path(str(other))
+    desk.settle()
+    assert ended.isVisible() and ended.accessibleName().startswith("The run of recipe.toml was cancelled")
+    desk.bot.mouseClick(ended.findChild(QToolButton), Qt.MouseButton.LeftButton)
+    assert not ended.isVisible()
 
 
 def test_choices_that_changed_since_the_run_are_said(desk):
