@@ -15,6 +15,7 @@ from torch._export.serde import serialize
 from torch.export import Dim, ExportedProgram
 from torch.export._trace import _export
 from torch.fx.experimental import _config as _shape_config
+from torch.utils import _pytree as pytree
 
 from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.embedding_bags import embedding_bags_as_lookups
@@ -135,6 +136,20 @@ def keywords_named(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> Iterat
         return
     signature = inspect.Signature([*(one for one in parameters if one not in rest), *extra, *rest])
     with replaced_attribute(forward, "__signature__", signature):
+        yield
+
+
+@contextmanager
+def results_in_a_list(program: ExportedProgram) -> Iterator[None]:
+    """Have a program give its results in a plain list while the block runs.
+
+    torch traces it again for ``run_decompositions`` and for ONNX, with the making of the user's containers: what a
+    constructor computes then becomes part of the graph, and torch loses the constants of it (2.13).
+    """
+    signature = program.module_call_graph[0].signature
+    assert signature is not None
+    count = 0 if signature.out_spec is None else signature.out_spec.num_leaves
+    with replaced_attribute(signature, "out_spec", pytree.tree_structure([0] * count)):
         yield
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+from ace_studio.engine.torch_private.exporting import results_in_a_list
 from ace_studio.engine.torch_private.operators import gives_view, writes_in_place
 from ace_studio.records.ops import operator_name
 
@@ -37,13 +38,17 @@ def without_shared_writes(program: ExportedProgram) -> tuple[ExportedProgram, di
     for node in calls:
         node.meta["custom"] = {**(before.get(node) or {}), _NAME: node.name}
     try:
-        with warnings.catch_warnings(action="ignore"), torch.no_grad():  # torch uses what it has deprecated
+        # torch uses what it has deprecated
+        with warnings.catch_warnings(action="ignore"), torch.no_grad(), results_in_a_list(program):
             functional = program.run_decompositions({})
     finally:
         for node in calls:
             del node.meta["custom"]
         for node, custom in before.items():
             node.meta["custom"] = custom
+    signature = functional.module_call_graph[0].signature
+    assert signature is not None
+    signature.out_spec = program.call_spec.out_spec
     _restore_batch_norms(functional.graph_module)
     candidates: dict[str, list[fx.Node]] = {}
     for node in _calls(functional.graph):

@@ -24,8 +24,13 @@ from ace_studio.engine.targets.onnx.products import store_transposed
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.adaptive_pools import adaptive_pools_of_any_size
-from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole
+from ace_studio.engine.torch_private.exporting import (
+    recurrent_layers_kept_whole,
+    results_in_a_list,
+    sizes_of_one_are_ordinary,
+)
 from ace_studio.engine.torch_private.operators import writes_in_place
+from ace_studio.engine.torch_private.symbols import short_sizes
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import RECURRENT_LAYERS, operator_name
@@ -94,7 +99,8 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     if not any(is_computed):
         raise _unsupported("The model returns no tensor", "there is nothing for a runtime to compute")
     with (
-        _marked(captured.program), recurrent_layers_kept_whole(), adaptive_pools_of_any_size(), hushed() as said
+        _marked(captured.program), results_in_a_list(captured.program), recurrent_layers_kept_whole(),
+        adaptive_pools_of_any_size(), sizes_of_one_are_ordinary(), short_sizes(), torch.no_grad(), hushed() as said,
     ):  # fmt: skip
         try:
             exported = torch.onnx.export(

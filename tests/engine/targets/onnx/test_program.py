@@ -11,10 +11,11 @@ pytest.importorskip("onnxscript")
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import Example, LoadedModel
+from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import make_importable
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
@@ -100,12 +101,16 @@ def test_a_batch_norm_is_folded_into_its_convolution_which_stays_the_main_op():
     assert program.owners[first.name] == ("conv2d", "batch_norm")
 
 
+def captured_by_export(model: TinyModel) -> CapturedModel:
+    loaded = LoadedModel(module=model.module, source=Path(), sha256="")
+    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
+    examples = [Example.of(example) for example in model.examples]
+    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
+
+
 def test_a_recurrent_network_takes_lengths_that_were_not_traced():
     tiny = recurrent()
-    loaded = LoadedModel(module=tiny.module, source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    examples = [Example.of(example) for example in tiny.examples]
-    captured, _ = capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())
+    captured = captured_by_export(tiny)
     lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured))
     for example in (*captured.examples, *captured.unseen):
         assert sqnr_db(example.call(captured.module), example.call(lowered)) > 100
@@ -127,7 +132,7 @@ class Cache:
     """A container that looks at its tensors when it is made, as caches of language models do."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
-        self.parts = {"keys": torch.cat([keys.new_zeros(0, 4), keys]), "values": values.to(keys.dtype)}
+        self.parts = {"keys": torch.cat([torch.tensor([]).view(0, 4), keys]), "values": values.to(keys.dtype)}
 
 
 pytree.register_pytree_node(
@@ -151,6 +156,44 @@ def test_results_in_a_container_that_asks_for_tensors_when_it_is_made_are_named(
     model = TinyModel(Fills(), [(torch.zeros(1, 4),), (torch.zeros(2, 4),)])
     names = [entry.name for entry in export_onnx(capture(model)).model.graph.output]
     assert names == ["y", "past.keys", "past.values"]
+
+
+class LastOfComputed(nn.Module):
+    """Divides by the last of as many values as a convolution with a stride leaves, as DETR does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.halve = nn.Conv2d(1, 1, 3, stride=2, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        seen = torch.ones((x.shape[0], *self.halve(x).shape[-2:])).cumsum(1)
+        return self.halve(x) * (seen / (seen[:, -1:, :] + 1e-6))[:, None]
+
+
+class LearnedBias(nn.Module):
+    """Adds learned numbers to the scores of an attention, as T5 does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = nn.Embedding(9, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, _ = x.shape
+        heads = x.view(batch, length, 2, 4).transpose(1, 2)
+        steps = torch.arange(length)
+        bias = self.places((steps[:, None] - steps[None]).clamp(-4, 4) + 4).permute(2, 0, 1)[None]
+        found = scaled_dot_product_attention(heads, heads, heads, attn_mask=bias.contiguous())
+        return found.transpose(1, 2).reshape(batch, length, -1).contiguous()
+
+
+@pytest.mark.parametrize("module", [LastOfComputed, LearnedBias])
+def test_sizes_are_compared_and_attentions_described_as_they_were_traced(module):
+    shapes = ((2, 6, 8), (3, 8, 8)) if module is LearnedBias else ((2, 1, 6, 6), (3, 1, 9, 6))
+    model = TinyModel(module().eval(), [(torch.randn(*shape),) for shape in shapes])
+    captured = captured_by_export(model)
+    lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured))
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 100
 
 
 class Singular(nn.Module):
