@@ -157,7 +157,7 @@ def _quantize(
     model: Any, program: OnnxProgram, chosen: StaticChoice, calibration: CalibrationFeed, *, is_smoothed: bool
 ) -> Any:
     nncf = import_nncf()
-    from nncf.quantization.advanced_parameters import OverflowFix
+    from nncf.quantization.advanced_parameters import OverflowFix, QuantizationParameters
     from nncf.quantization.range_estimator import RangeEstimatorParametersSet
 
     with hushed():
@@ -172,10 +172,34 @@ def _quantize(
                 # NNCF's default, the mean of the samples' extremes, cuts off what the largest sample needs:
                 # with two samples it left 20 dB of an MLP instead of 43.
                 activations_range_estimator_params=RangeEstimatorParametersSet.MINMAX,
+                activations_quantization_params=(
+                    QuantizationParameters(per_channel=False) if _reads_moved_channels(program, chosen) else None
+                ),
                 overflow_fix=OverflowFix.ENABLE if int8_weight_bits() < 8 else None,
             ),
             ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), types=_FLOAT_TYPES, validate=False),
         )
+
+
+def _reads_moved_channels(program: OnnxProgram, chosen: StaticChoice) -> bool:
+    """Whether a grouped convolution reads what a transposition or a reshape moved.
+
+    NNCF (3.4) gives the channels that such a convolution reads scales of their own and puts them in front of what moves
+    the values, on the same axis, where positions may lie: their number then is that of the first example.
+    """
+    makers = {output: node for node in program.model.graph.node for output in node.output}
+
+    def is_moved(value: str) -> bool:
+        maker = makers.get(value)
+        if maker is None or maker.op_type not in MOVING_TYPES:
+            return False
+        return maker.op_type in ("Reshape", "Transpose") or is_moved(maker.input[0])
+
+    return any(
+        node.op_type == "Conv" and node.name in chosen.nodes and is_moved(node.input[0])
+        for node in program.model.graph.node
+        if any(attribute.name == "group" and attribute.i > 1 for attribute in node.attribute)
+    )
 
 
 def _ignored_static(program: OnnxProgram, chosen: StaticChoice) -> list[str]:
