@@ -45,7 +45,7 @@ def quantize_program(
         job: Plan, calibration and reporter.
         make_session: Opens a model, to read activations during calibration.
 
-    Raises: AceError(UNSUPPORTED) if the quantizer changed nothing.
+    Raises: AceError(UNSUPPORTED) if the quantizer changed nothing, or the model is quantized already.
     """
     if job.plan.precisions - {Precision.FP32}:
         program = job.once(f"onnx_stored_factors_{id(program)}", lambda: with_stored_factors(program))
@@ -66,6 +66,7 @@ def quantize_program(
         asked = {op for op in ops if job.plan.scheme_of(op).activations is ActivationGrid.SYMMETRIC}
         notes |= dict.fromkeys(asked, "ONNX Runtime finds dynamic grids with a zero point, so this one is affine")
     if job.plan.ops_at(Precision.INT8_STATIC):
+        _refuse_what_is_quantized(program.model)
         chosen = static.choose_static(program, job, job.calibration(), make_session=make_session)
         notes = {**chosen.notes, **notes}
         if chosen.nodes:
@@ -80,6 +81,17 @@ def quantize_program(
             "matrix, as in torch.nn.functional.linear.",
         )
     return model, notes
+
+
+def _refuse_what_is_quantized(model: Any) -> None:
+    """A file may hold the quantizer's pairs, as an artifact opened again does: new ones would have their names."""
+    if any(node.op_type == "QuantizeLinear" and node.name.endswith("_QuantizeLinear") for node in model.graph.node):
+        raise AceError.of(
+            ErrorCode.UNSUPPORTED,
+            "The file is quantized already",
+            why="it has QuantizeLinear nodes; a second rounding to 8 bits makes it no smaller and no faster",
+            remedy="Plan fp32, which runs it as it is, or open the model that it was made from.",
+        )
 
 
 def with_stored_factors(program: OnnxProgram) -> OnnxProgram:

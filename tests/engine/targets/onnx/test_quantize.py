@@ -14,7 +14,9 @@ import torch
 from torch import nn
 
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.onnx.quantize import read_float_values
+from ace_studio.engine.targets.onnx.program import export_onnx
+from ace_studio.engine.targets.onnx.quantize import quantize_program, read_float_values
+from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.onnx_cases import capture, captured_easy, job_for, sqnr_db
 from tests.tiny_models import TinyModel, _random
@@ -123,3 +125,12 @@ def test_what_8_bit_nodes_made_is_read_as_they_made_it():
     assert model.graph.node[3].input[0] == "d"
     read_float_values(model, frozenset())
     assert model.graph.node[3].input[0] == "y"
+
+
+def test_what_the_quantizer_made_before_is_not_quantized_again():
+    captured = captured_easy("text_model")
+    program = export_onnx(captured)
+    pair = onnx.helper.make_node("QuantizeLinear", ["y", "s", "z"], ["q"], name="y_QuantizeLinear")
+    program.model.graph.node.append(pair)
+    with pytest.raises(AceError, match="quantized already"):
+        quantize_program(program, job_for(TARGET, captured, Precision.INT8_STATIC), lambda _: None)
