@@ -88,9 +88,9 @@ def set_seed(seed: int = FORWARD_SEED) -> None:
     np.random.seed(seed)  # the user's code draws from the global generator
 
 
-def call_in_turn(function: Callable[..., Any], examples: Sequence[Example], *, seed: int = FORWARD_SEED) -> list[Any]:
+def call_in_turn(function: Callable[..., Any], examples: Sequence[Example]) -> list[Any]:
     """Copies of the results of consecutive calls; the seed is set once, before the first call."""
-    return _call_own([example.copied() for example in examples], function, seed=seed)
+    return _call_own([example.copied() for example in examples], function, seed=FORWARD_SEED)
 
 
 def _call_own(examples: Sequence[Example], function: Callable[..., Any], *, seed: int) -> list[Any]:

@@ -98,8 +98,8 @@ RepeatedRun = Callable[[Sequence[Example]], list[Any]]
 class GraphRun:
     """A captured program that can be called repeatedly, each time from its first state."""
 
-    def __init__(self, program: ExportedProgram, *, check_guards: bool = True) -> None:
-        self._module = program.module() if check_guards else program.module(check_guards=False)
+    def __init__(self, program: ExportedProgram) -> None:
+        self._module = program.module()
         self._buffers = {name: buffer.detach().clone() for name, buffer in self._module.named_buffers()}
 
     def __call__(self, examples: Sequence[Example]) -> list[Any]:

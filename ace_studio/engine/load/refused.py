@@ -57,17 +57,17 @@ class _Reasons(logging.Filter):
 
 
 @contextlib.contextmanager
-def opening(path: Path, *, library: str = "torch") -> Iterator[None]:
-    """Turn what a library raises on a file into the file's error. What the user's own classes raise passes through."""
+def opening(path: Path) -> Iterator[None]:
+    """Turn what torch raises on a file into the file's error. What the user's own classes raise passes through."""
     reasons, logger = _Reasons(), logging.getLogger("torch.export")
     logger.addFilter(reasons)
     try:
         yield
     except AceError:
         raise
-    except Exception as error:  # a library raises anything on a file that it cannot read
+    except Exception as error:  # torch raises anything on a file that it cannot read
         if raised_by_user(error):
             raise
-        raise refused_file(path, "; ".join([*reasons.said, message_of(error)]), library=library) from error
+        raise refused_file(path, "; ".join([*reasons.said, message_of(error)]), library="torch") from error
     finally:
         logger.removeFilter(reasons)

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ace_studio.gui.graph_layout.hierarchy import Hierarchy, Ints, build_hierarchy
+from ace_studio.gui.graph_layout.hierarchy import Ints, build_hierarchy
 from ace_studio.gui.graph_layout.layered import BlockLayout, BlockProblem, Edge, lay_out_block
 from ace_studio.gui.graph_layout.lifting import Links, lift_edges
 from ace_studio.gui.graph_layout.sizes import FRAME_BOTTOM, FRAME_SIDE, TITLE_HEIGHT, node_sizes
@@ -66,16 +66,11 @@ class Arrangement:
     """The state of one graph's picture: open blocks and their layouts."""
 
     def __init__(
-        self,
-        table: GraphTable,
-        tree: Hierarchy | None = None,
-        *,
-        subgraphs: Sequence[SubgraphReport] = (),
-        check: Callable[[], object] = bool,
+        self, table: GraphTable, *, subgraphs: Sequence[SubgraphReport] = (), check: Callable[[], object] = bool
     ) -> None:
         """Start with every block but the root closed. ``check`` is called often and may raise to end the work."""
         self.table = table
-        self.tree = tree or build_hierarchy(table, subgraphs=subgraphs)
+        self.tree = build_hierarchy(table, subgraphs=subgraphs)
         check()
         source = np.array(table.edge_source, dtype=np.int64)
         self._lifted = lift_edges(self.tree, source, np.array(table.edge_target, dtype=np.int64))

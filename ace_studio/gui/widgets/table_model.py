@@ -103,19 +103,19 @@ class Computed(Sequence[Any]):
 
 
 class ByKey(Sequence[Any]):
-    """The values of a column that a mapping holds, in the order of the keys; ``otherwise`` where it has none."""
+    """The values of a column that a mapping holds, in the order of the keys; an empty text where it has none."""
 
-    def __init__(self, keys: Sequence[str], values: Mapping[str, Any], otherwise: Any = "") -> None:
-        self._keys, self._values, self._otherwise = keys, values, otherwise
+    def __init__(self, keys: Sequence[str], values: Mapping[str, Any]) -> None:
+        self._keys, self._values = keys, values
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def __getitem__(self, row: Any) -> Any:
-        return self._values.get(self._keys[row], self._otherwise)
+        return self._values.get(self._keys[row], "")
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self._values.get, self._keys, repeat(self._otherwise))
+        return map(self._values.get, self._keys, repeat(""))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,14 +90,14 @@ def seconds_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def percent_text(fraction: float | None, *, signed: bool = False) -> str:
+def percent_text(fraction: float | None) -> str:
     """A fraction as percent: 0.0123 is ``1.23 %``."""
     if fraction is None:
         return NOTHING
     percent = fraction * 100
     if abs(percent) < 0.005:
         return "0 %"
-    return f"{number(percent, '+.2f' if signed else '.2f')} %"
+    return f"{number(percent, '.2f')} %"
 
 
 def metric_text(metric: float | None) -> str:
