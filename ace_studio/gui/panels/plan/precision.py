@@ -59,7 +59,8 @@ class PrecisionForm(QWidget):
         chosen = FROM_GOAL if plan.from_goal else str(plan.default)
         fill_combo(self.default, options, chosen)
         grey_out(self.default, offers)
-        has_nothing_to_do = plan.from_goal and not document.recipe.goal.has_bound
+        # A look at the file sets what a new model begins with; until then there is nothing to warn of.
+        has_nothing_to_do = plan.from_goal and not document.recipe.goal.has_bound and document.file is not None
         self._about.setText(NO_GOAL if has_nothing_to_do else _ABOUT.get(chosen, ""))
         set_role(self._about, "warn" if has_nothing_to_do else "dim")
         show_words(self._refused, warning_for(offers, chosen, document))
