@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("onnx")
@@ -14,14 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.capture import capture_model
-from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.load import make_importable
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx.program import export_onnx
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
+from tests.engine.captured import captured_of
 from tests.engine.targets.onnx_cases import capture, captured_easy, exported, job_for, sqnr_db
 from tests.tiny_models import TinyModel, many_outputs, recurrent
 
@@ -101,16 +96,9 @@ def test_a_batch_norm_is_folded_into_its_convolution_which_stays_the_main_op():
     assert program.owners[first.name] == ("conv2d", "batch_norm")
 
 
-def captured_by_export(model: TinyModel) -> CapturedModel:
-    loaded = LoadedModel(module=model.module, source=Path(), sha256="")
-    recipe = Recipe(capture=CaptureChoice(rungs=("export",)))
-    examples = [Example.of(example) for example in model.examples]
-    return capture_model(loaded, examples, recipe, device=torch.device("cpu"), reporter=Reporter())[0]
-
-
 def test_a_recurrent_network_takes_lengths_that_were_not_traced():
     tiny = recurrent()
-    captured = captured_by_export(tiny)
+    captured = captured_of(tiny.module, *tiny.examples)
     lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured))
     for example in (*captured.examples, *captured.unseen):
         assert sqnr_db(example.call(captured.module), example.call(lowered)) > 100
@@ -190,7 +178,7 @@ class LearnedBias(nn.Module):
 def test_sizes_are_compared_and_attentions_described_as_they_were_traced(module):
     shapes = ((2, 6, 8), (3, 8, 8)) if module is LearnedBias else ((2, 1, 6, 6), (3, 1, 9, 6))
     model = TinyModel(module().eval(), [(torch.randn(*shape),) for shape in shapes])
-    captured = captured_by_export(model)
+    captured = captured_of(model.module, *model.examples)
     lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured))
     for example in captured.examples:
         assert sqnr_db(example.call(captured.module), example.call(lowered)) > 100
