@@ -1,4 +1,4 @@
-"""Bags of equal length are traced as a lookup and a reduction; the others stay bags."""
+"""Bags are traced as a lookup and a reduction, unless they leave a row out."""
 
 import pytest
 import torch
@@ -53,11 +53,36 @@ def test_weights_of_the_samples_scale_the_rows():
     assert torch.allclose(program.module()(indices, weights), module(indices, weights), atol=1e-6)
 
 
-def test_bags_of_different_lengths_or_with_a_row_left_out_stay_bags():
-    ragged = _export(Bags(), _indices(1, 9)[0], torch.tensor([0, 4, 6]))
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("has_end", [False, True])
+def test_bags_of_different_lengths_are_lookups_at_any_sizes_and_empty_ones_are_zero(mode, strict, has_end):
+    module = Bags(mode, include_last_offset=has_end)
+    end = [9] if has_end else []
+    program = _export(module, _indices(1, 9)[0], torch.tensor([0, 4, 6, *end]), strict=strict)
+    assert not [name for name in _names(program) if "embedding_bag" in name]
+    end = [12] if has_end else []
+    other = _indices(1, 12, seed=1)[0], torch.tensor([0, 0, 5, 5, 11, 12, *end])
+    expected = module(*other)
+    assert (expected[[0, 2, 5]] == 0).all()
+    assert torch.allclose(program.module()(*other), expected, atol=1e-6)
+
+
+def test_bags_of_different_lengths_take_weights_of_the_samples():
+    class Weighted(Bags):
+        def forward(self, indices, offsets, weights):
+            return self.bag(indices, offsets, weights)
+
+    module = Weighted()
+    program = _export(module, _indices(1, 9)[0], torch.tensor([0, 4, 6]), torch.rand(9))
+    assert not [name for name in _names(program) if "embedding_bag" in name]
+    given = _indices(1, 9, seed=2)[0], torch.tensor([0, 2, 8]), torch.rand(9)
+    assert torch.allclose(program.module()(*given), module(*given), atol=1e-6)
+
+
+def test_bags_with_a_row_left_out_stay_bags():
     padded = _export(Bags(padding_idx=0), _indices(4, 3))
-    for program in (ragged, padded):
-        assert [name for name in _names(program) if "embedding_bag" in name]
+    assert [name for name in _names(padded) if "embedding_bag" in name]
 
 
 def test_torch_has_its_own_function_again_after_the_trace():
