@@ -16,6 +16,7 @@ from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.records.results.finetuning import HELD_OUT_SQNR
 from ace_studio.records.targets import targets_for
 
+_QUANTIZED = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulNBits"})
 PRECISION_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.BF16)
 
 
@@ -64,6 +65,11 @@ class Facts:
     def is_onnx_file(self) -> bool:
         """Whether the model is an ONNX file: it cannot be trained, and not every target takes it."""
         return any(op.startswith("onnx.") for op in self.table.op)
+
+    @cached_property
+    def is_quantized_file(self) -> bool:
+        """Whether the model is an ONNX file with quantized layers, as an artifact that is opened again."""
+        return self.is_onnx_file and any(op.rpartition(".")[2] in _QUANTIZED for op in self.table.op)
 
     @property
     def fitting_targets(self) -> tuple[TargetReport, ...]:
@@ -153,6 +159,8 @@ class Facts:
 
     def can(self, precision: Precision) -> list[str]:
         """Targets of this machine that the recipe allows, that support a precision and did not fail at it."""
+        if self.is_quantized_file:
+            return []
         names = self.recipe.targets.names
         return [
             one.name

@@ -11,6 +11,7 @@ from ace_studio.engine.advice.speed_rules import (
 )
 from ace_studio.records.goals import GoalBound
 from ace_studio.records.messages import TargetReport
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import CalibrationChoice, Goal, Objective, TargetsChoice
 from ace_studio.records.results import RunStatus
 from tests.engine.advice.finished_run import EVERY, FLOAT_RUN, HERE, RECIPE, RUN, facts, latency, table
@@ -40,6 +41,16 @@ def test_an_onnx_file_gets_no_advice_that_it_cannot_follow():
     for rule in (take_channels_away, improve_the_quantization, train_with_rounding, use_another_target):
         assert rule(given) is None
     assert train_with_rounding(facts(recipe=recipe)) is not None
+
+
+def test_a_file_that_is_quantized_already_is_not_to_be_quantized_again():
+    targets = (replace(HERE[0], name="onnxruntime"),)
+    plain = facts(graph=table(ops=("onnx.Conv", "onnx.Conv", "onnx.Gemm")), targets=targets, runs=(FLOAT_RUN,))
+    assert plain.can(Precision.INT8_STATIC)
+    for op in ("onnx.QuantizeLinear", "com.microsoft.MatMulNBits"):
+        quantized = facts(graph=table(ops=(op, "onnx.Conv", "onnx.Gemm")), targets=targets, runs=(FLOAT_RUN,))
+        assert quantized.can(Precision.INT8_STATIC) == []
+        assert lower_the_precision(quantized) is None
 
 
 def test_the_goal_is_judged_by_the_speed_up_as_everywhere():
