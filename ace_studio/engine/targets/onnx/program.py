@@ -119,7 +119,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         if any(operator_name(op) in RECURRENT_LAYERS for op in set(captured.table.op)):
             _forget_shapes(exported.model.graph)
         exported.optimize()
-        _rename_dims(exported.model.graph, captured)
+        _rename_dims(exported.model.graph)
         _refuse_too_large(exported.model.graph)
         model = exported.model_proto
     _drop_notes(model)
@@ -305,15 +305,16 @@ def _forget_shapes(graph: Any) -> None:
             value.shape = None
 
 
-def _rename_dims(graph: Any, captured: CapturedModel) -> None:
+def _rename_dims(graph: Any) -> None:
     """Rename symbols such as ``s77`` to the input and dimension that they stand for, such as ``x_0``."""
     import onnx_ir
 
     names: dict[str, str] = {}
-    for found in captured.inputs:
-        for dim in found.dims:
-            if dim.symbol:
-                names.setdefault(dim.symbol, re.sub(r"\W", "_", f"{found.name}_{dim.index}"))
+    for value in graph.inputs:
+        for index, dim in enumerate(value.shape):
+            text, name = getattr(dim, "value", None), re.sub(r"\W", "_", f"{value.name}_{index}")
+            if isinstance(text, str) and text.isidentifier() and name not in names.values():
+                names.setdefault(text, name)
     if not names:
         return
     pattern = re.compile(r"\b(" + "|".join(re.escape(symbol) for symbol in names) + r")\b")

@@ -35,6 +35,20 @@ def test_inputs_keep_their_names_and_dynamic_sizes_are_called_after_them():
     }
 
 
+def test_dynamic_sizes_of_what_the_product_captured_are_called_after_the_inputs_too():
+    class Pair(nn.Module):
+        def forward(self, left: Tensor, right: Tensor) -> Tensor:
+            return left @ right
+
+    pairs = [(torch.ones(n, 8), torch.ones(8, m)) for n, m in ((2, 3), (4, 5))]
+    program = export_onnx(captured_of(Pair(), *pairs))
+    assert {entry.name: dims(entry) for entry in (*program.model.graph.input, *program.model.graph.output)} == {
+        "left": ["left_0", 8],
+        "right": [8, "right_1"],
+        "output": ["left_0", "right_1"],
+    }
+
+
 def test_regions_of_torchvision_become_one_node_whatever_library_it_has():
     make_importable()
     ops = pytest.importorskip("torchvision.ops")
