@@ -25,7 +25,7 @@ def embedding_bags_as_lookups() -> Iterator[None]:
     """Trace ``embedding_bag`` as ``embedding`` and a sum, mean or maximum.
 
     ONNX's exporter writes the operator as a loop over the bags, which OpenVINO refuses if sizes are dynamic, and which
-    takes ONNX Runtime 50 times as long (torch 2.13). Bags that leave a row out stay as they are.
+    takes ONNX Runtime 30 times as long (torch 2.13). Bags that leave a row out stay as they are.
     """
     with replaced_attribute(functional, "embedding_bag", _as_lookup):
         yield
