@@ -25,7 +25,6 @@ MIN_FP32_SQNR_DB = 30.0
 """Least fidelity of a candidate at fp32. 100 dB and more are usual; below this it computes something else."""
 MIN_FP32_AGREEMENT = 0.9
 """The same for indices, labels and truth values beside real outputs; nearly equal scores may change places."""
-
 RUINED_DB = 6.0
 """Below this fidelity the error is more than half as large as the outputs."""
 

@@ -23,7 +23,7 @@ def sort_nodes(graph: Any) -> None:
     """Put every node behind those that it reads, in place. ONNX Runtime's quantizer appends its own at the end.
 
     ONNX Runtime takes any order; other readers, the checker of ``onnx`` and shape inference do not. A graph in order
-    stays as it is, and so does one with a circle, which no runtime takes.
+    stays as it is, and so does one with a cycle, which no runtime takes.
     """
     makers = {value: at for at, node in enumerate(graph.node) for value in node.output if value}
     edges = [(makers[name], at) for at, node in enumerate(graph.node) for name in values_read(node) if name in makers]

@@ -171,7 +171,7 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
 
 
 def refuse_if_misread(job: CompressionJob, candidate: Candidate) -> None:
-    """Refuse a ruined candidate of a target that computes something else at fp32 too, which nobody may have asked for.
+    """Refuse a ruined candidate if its target does not compute what eager does at fp32 either.
 
     Raises: AceError(WRONG_CAPTURE).
     """
@@ -186,6 +186,7 @@ def refuse_if_misread(job: CompressionJob, candidate: Candidate) -> None:
 
 
 def _problem_at_fp32(job: CompressionJob, beside: Candidate) -> Problem | None:
+    """Why fp32 of a candidate's target is wrong; None if it is right, or cannot be built, which proves nothing."""
     with tempfile.TemporaryDirectory(prefix="ace-fp32-", ignore_cleanup_errors=True) as folder:
         try:
             built_at_fp32(job, beside, Path(folder))
