@@ -61,6 +61,8 @@ def _show_why_not(result: Result, console: Console) -> None:
     for run in result.runs:
         if run.error is not None:
             console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why})")
+            if run.error.remedy:
+                console.print(f"  remedy: {run.error.remedy}")
         elif run.not_run and run.artifact:
             console.print(f"{run.target} {run.precision}: saved, but not run, compared or timed: {run.not_run}")
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show_result import show_changes, show_improvements, show_result, show_search
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import PlanRule, Precision
 from ace_studio.records.results import Improvement, Latency, Result, ResultStatus, RunStatus, SearchStep, TargetRun
 from ace_studio.records.results.finetuning import FinetuneReport
@@ -57,6 +58,13 @@ def test_an_artifact_that_was_not_run_says_why(capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr().out
     assert "coreml fp16: saved, but not run, compared or timed: on a Mac only" in shown
     assert re.search(r"coreml +fp16 +not run", shown)
+
+
+def test_a_run_that_failed_says_why_and_what_to_do(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    error = Problem(code=ErrorCode.UNSUPPORTED, what="It has no kernel", why="too new", remedy="Take another target.")
+    run = TargetRun(target="openvino", precision="fp32", status=RunStatus.FAILED, error=error)
+    show_result(replace(_result(), runs=(run,)), Console(as_json=False), tmp_path)
+    assert "openvino fp32: It has no kernel (too new)\n  remedy: Take another target.\n" in capsys.readouterr().out
 
 
 def test_nothing_is_said_where_nothing_was_searched_for(capsys: pytest.CaptureFixture[str]) -> None:
