@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +16,7 @@ from ace_studio.engine.plan import bind_plan, plan_problem
 from ace_studio.engine.targets.base import Lowered, OpActual, Target
 from ace_studio.engine.targets.shared.support import unsupported_problem
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.goals import Figures, is_accurate, is_clearly_faster, misses, rank, run_figures
+from ace_studio.records.goals import WORTHWHILE, Figures, is_accurate, is_clearly_faster, misses, rank, run_figures
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective, Recipe
@@ -146,10 +147,17 @@ def choose(runs: Sequence[TargetRun], baseline: Baseline, goal: Goal) -> tuple[i
     """Index of the best run by `goals.rank`, and whether it meets the goal (None if the goal has no bound).
 
     Only measured runs whose artifact was verified count. Of runs that are equal but for a gain in the metric within its
-    interval, the one that gained more is taken.
+    interval, the one that gained more is taken. Where the fastest is wanted, the most accurate of those is taken that
+    are not worthwhile slower (`WORTHWHILE`): which of them is the fastest is chance. fp32 is left to `prefer_exact`.
     """
     finished = _finished(runs, baseline)
-    best = min(finished, key=lambda i: _order(finished, runs, goal, i), default=None)
+    best = min(finished, key=partial(_order, finished, runs, goal), default=None)
+    if best is not None and goal.optimize is Objective.LATENCY and runs[best].precision != Precision.FP32:
+        most = (finished[best].latency_ratio or math.inf) * WORTHWHILE
+        near = [i for i, one in finished.items() if (one.latency_ratio or math.inf) <= most]
+        accurate = msgspec.structs.replace(goal, optimize=Objective.ACCURACY)
+        order = partial(_order, finished, runs, accurate)
+        best = min((i for i in near if runs[i].precision != Precision.FP32), key=order)
     if not goal.has_bound:
         return best, None
     return best, best is not None and not misses(finished[best], goal)

@@ -34,6 +34,16 @@ def test_the_smallest_or_the_most_accurate_is_chosen_when_that_is_the_objective(
     assert candidates.choose(runs, BASELINE, Goal(max_drop=0.01, optimize=Objective.ACCURACY)) == (2, True)
 
 
+def test_of_runs_that_are_equally_fast_the_most_accurate_is_chosen():
+    runs = [run(ms=1.0, sqnr=10.0), run(ms=1.01, sqnr=30.0), run(ms=1.03, sqnr=50.0)]
+    assert candidates.choose(runs, BASELINE, Goal()) == (1, None)
+    assert candidates.choose(runs, BASELINE, Goal(min_sqnr_db=5.0)) == (1, True)
+    assert candidates.choose(runs, BASELINE, Goal(min_sqnr_db=60.0)) == (2, False)
+    exact = [msgspec.structs.replace(one, precision=Precision.FP32) for one in runs]
+    assert candidates.choose(exact, BASELINE, Goal())[0] == 0
+    assert candidates.choose([*runs, exact[1]], BASELINE, Goal())[0] == 1
+
+
 def test_a_run_that_was_not_verified_never_wins():
     runs = [run(ms=1.0, verified=False), run(ms=2.0)]
     assert candidates.choose(runs, BASELINE, Goal()) == (1, None)
