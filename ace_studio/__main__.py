@@ -46,15 +46,27 @@ def _open_window(words: list[str]) -> int:
     try:
         from ace_studio.gui.shell.start import run_window  # noqa: PLC0415 - the command line starts without Qt
     except ImportError as error:
-        print(  # noqa: T201 - there is no window to say it in
-            f"The window cannot open: {error}\n"
-            "  why: Qt or one of its libraries is missing\n"
-            "  remedy: pip install 'ace-studio[window]'; on Debian and Ubuntu also: apt-get install libgl1 libegl1 "
-            "libxkbcommon0 libfontconfig1 libdbus-1-3 libglib2.0-0; or use the command line: ace-studio --help",
-            file=sys.stderr,
+        return _say_why_not(
+            f"{error}\n  why: Qt or one of its libraries is missing",
+            "pip install 'ace-studio[window]'; on Debian and Ubuntu also: apt-get install libgl1 libegl1 "
+            "libxkbcommon0 libfontconfig1 libdbus-1-3 libglib2.0-0",
         )
-        return 2
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in _SCREENS):  # Qt would abort the process
+        return _say_why_not(
+            f"there is no screen\n  why: none of {', '.join(_SCREENS)} is set, as in a shell on another machine",
+            "Start it on a desktop, or with X11 forwarding: ssh -X",
+        )
     return run_window(words)
+
+
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+"""The variables by which Qt finds where to draw."""
+
+
+def _say_why_not(reason: str, remedy: str) -> int:
+    words = f"The window cannot open: {reason}\n  remedy: {remedy}; or use the command line: ace-studio --help"
+    print(words, file=sys.stderr)  # noqa: T201 - there is no window to say it in
+    return 2
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from ace_studio import __version__
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import JobAnswer
 from ace_studio.records.errors import ErrorCode, Problem
@@ -52,6 +53,21 @@ InputOption = Annotated[
         "--input", help="An example tensor, such as x=1x3x32x32 or 'ids=1x16:int64:random 0..999'; repeat it for more."
     ),
 ]
+
+
+def _say_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"ACE Studio {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _take_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version  # its callback ends the process before any command
 
 
 NO_ANSWER = (Problem(code=ErrorCode.CRASH, what="The engine gave no answer", remedy="Run the command again"),)

@@ -23,7 +23,7 @@ from ace_studio.cli.app import (
 )
 from ace_studio.cli.console import Console
 from ace_studio.cli.engine_command import show_packs
-from ace_studio.cli.follow import follow, kept_runner, python_of_folder
+from ace_studio.cli.follow import TRACE_JOB, follow, kept_runner, python_of_folder
 from ace_studio.cli.repeating import repeat_run
 from ace_studio.cli.running import filled_recipe_for, read_result, recipe_for, run_recipe, with_capture
 from ace_studio.cli.show import show_capture, show_environment, show_file
@@ -105,7 +105,7 @@ def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
     console = Console(as_json=as_json)
     recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain, python=python)
     recipe = with_capture(recipe, compare_rungs=compare_rungs, batch_only=batch_only, no_cache=no_cache)
-    request = messages.TraceRequest(job="trace", recipe=recipe, folder=str(folder), trust_all=trust)
+    request = messages.TraceRequest(job=TRACE_JOB, recipe=recipe, folder=str(folder), trust_all=trust)
     answer = follow(request, console, contain=contain, python=python)
     found = answer.find(messages.ModelCaptured)
     if answer.problems or found is None:

@@ -21,6 +21,9 @@ from ace_studio.records.sweeps import SweepEnded, SweepEvent, SweepOrder
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
 
+TRACE_JOB = "trace"
+"""The job that shows its capture itself, on stdout."""
+
 EventT = TypeVar("EventT", bound=messages.AnyEvent)
 
 
@@ -172,7 +175,7 @@ def _show(event: messages.AnyEvent, console: Console) -> None:
             console.say(f"warning: {problem.as_text()}")
         case messages.FixTried(fix=fix):
             console.say(f"{fix.status}: {fix.title}")
-        case messages.ModelCaptured(capture=capture):
+        case messages.ModelCaptured(capture=capture) if event.job != TRACE_JOB:
             console.say(captured_words(capture))
         case messages.AttemptEnded(outcome=outcome) if outcome.status in _LOST and outcome.error is not None:
             console.say(f"{outcome.error.what}; going on without it")

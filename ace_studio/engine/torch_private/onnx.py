@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from ace_studio.engine.quiet import hushed
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class OnnxTranslations:
 @cache
 def onnx_translations() -> OnnxTranslations:
     """The exporter's tables; the first call imports them, which takes seconds."""
-    with warnings.catch_warnings(action="ignore"):  # importing the exporter uses what its own makers have deprecated
+    with hushed():  # it warns of what its own makers have deprecated, and of packages that are not installed
         registration = importlib.import_module("torch.onnx._internal.exporter._registration")
         decomposing = importlib.import_module("torch.onnx._internal.exporter._decomp")
         registry = registration.ONNXRegistry.from_torchlib()
