@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QSocketNotifier, QThread, QTimer
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.shell.engine_thread import EngineThread
 from ace_studio.gui.shell.garbage import GarbageTimer
@@ -163,7 +163,7 @@ class Interrupts(QObject):
     the signal's number into a socket that the loop watches.
     """
 
-    def __init__(self, application: QApplication, window: QWidget) -> None:
+    def __init__(self, application: QApplication, window: MainWindow) -> None:
         super().__init__(window)
         self._application, self._window = application, window
         self._reading, self._writing = socket.socketpair()
@@ -177,5 +177,5 @@ class Interrupts(QObject):
 
     def _close(self) -> None:
         number = self._reading.recv(1)[0]
-        self._window.close()
+        self._window.leave()
         self._application.exit(128 + number)

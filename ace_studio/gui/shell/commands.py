@@ -36,6 +36,7 @@ _DIALOGS = {
     "devices": "DevicesDialog",
     "engine_host": "EngineHostDialog",
     "help": "HelpDialog",
+    "leave": "LeaveDialog",
     "measure": "MeasureDialog",
     "open_named": "OpenNamedDialog",
     "settings": "SettingsDialog",

@@ -58,6 +58,8 @@ class MainWindow(QMainWindow):
         self._workbench: Workbench | None = None
         self._pending: frozenset[Part] = frozenset(Part)
         self._last_verb = JobKind.NONE
+        self._is_leaving = False
+        """Whether the window closes whatever goes on."""
         self._words_px = 0
         """Width of the toolbar with words."""
         self._refresh_timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
@@ -281,8 +283,16 @@ class MainWindow(QMainWindow):
         if event.type() is QEvent.Type.ActivationChange and self.isActiveWindow():
             QTimer.singleShot(0, self.commands.check_disk)
 
+    def leave(self) -> None:
+        """Close the window without a question."""
+        self._is_leaving = True
+        self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802 - Qt's name
-        """Keep the layout. Unsaved choices are remembered already, and offered at the next start."""
+        """Ask before long work ends; keep the layout. Unsaved choices are remembered, and offered at the next start."""
+        if not self._is_leaving and self._ask_to_leave():
+            event.ignore()
+            return
         self.commands.installer.stop()
         keep_geometry(self, self.session.settings, "geometry")
         if self._workbench is not None:
@@ -291,6 +301,14 @@ class MainWindow(QMainWindow):
             self.workbench.hide_windows()
         self.session.close()
         super().closeEvent(event)
+
+    def _ask_to_leave(self) -> bool:
+        from ace_studio.gui.dialogs.leave import work_words  # noqa: PLC0415 - not needed for the first picture
+
+        is_asked = bool(work_words(self.session.document))
+        if is_asked:
+            self.commands.show_dialog("leave", self.session).accepted.connect(self.leave)
+        return is_asked
 
 
 def _dropped_paths(mime: QMimeData) -> list[str]:
