@@ -71,8 +71,19 @@ def button(text: str, action: Callable[[], object], *, role: str = "", tip: str 
 
 
 def allow(made: QtWidgets.QAbstractButton, why_not: str, tip: str) -> None:
-    """Enable a button, with its tip; or disable it, with the reason in place of that."""
+    """Enable a button, with its tip; or disable it, with the reason in place of that.
+
+    A button that is disabled while it has the keyboard, as by the job that it starts, gets it back unless another
+    widget has it by then: Qt would give it to the next one, which may do something else at the next key.
+    """
+    if why_not and made.hasFocus():
+        made.clearFocus()
+        made.setProperty("waits", True)
     made.setEnabled(not why_not)
+    if not why_not and made.property("waits"):
+        made.setProperty("waits", False)
+        if made.window().focusWidget() is None:
+            made.setFocus()
     made.setToolTip(why_not or tip)
 
 

@@ -4,7 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.ops.details import details_of
-from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.messages import JobFailed, Phase, Progress
 from tests.gui.comparing import two_plans
 
 
@@ -83,3 +83,18 @@ def test_the_progress_of_a_job_does_not_describe_the_op_again(desk, compared_gra
     desk.session.view.select(("linear_1",))
     desk.settle()
     assert described
+
+
+def test_show_values_keeps_the_keyboard_while_the_engine_works(desk):
+    panel = desk.traced().panel("details")
+    desk.session.view.select(("linear_1",))
+    desk.settle()
+    panel.values_button.setFocus()
+    desk.bot.waitUntil(panel.values_button.hasFocus)
+    desk.engine.by_itself = False
+    desk.bot.keyClick(panel.values_button, Qt.Key.Key_Space)
+    desk.settle()
+    assert not panel.values_button.isEnabled() and not panel.copy_button.hasFocus()
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=()))
+    desk.settle()
+    assert panel.values_button.hasFocus()
