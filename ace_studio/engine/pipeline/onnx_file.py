@@ -27,7 +27,8 @@ from ace_studio.records.tensors import DimFinding, DimVerdict, InputFinding
 
 RUNG = "onnx"
 """Name of the capture method in the report."""
-BASELINE_NAME = "ONNX Runtime fp32"
+BASELINE_NAME = "ONNX Runtime"
+"""Without a precision: a file may hold any, also a quantized one."""
 _UNSEEN = 2
 """Made-up sizes that are tried for open dimensions."""
 

@@ -148,7 +148,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """Samples that the metric was measured on; 0: unknown."""
     size_bytes: int = 0
     name: str = "eager fp32"
-    """``eager fp32``, or for an ONNX file the unchanged file in ONNX Runtime."""
+    """``eager fp32``, or ``ONNX Runtime``, which runs an ONNX file as it is."""
     ops: tuple[OpReport, ...] = ()
     """The float model op by op."""
     profile: OpsProfile | None = None

@@ -234,7 +234,7 @@ def _interval(low: float | None, high: float | None, text: Callable[[float], str
 
 def _of_baseline(baseline: Baseline) -> TargetRun:
     shared = {name: getattr(baseline, name) for name in ("latency_ms", "metric", "metric_low", "metric_high")}
-    run = TargetRun(target=baseline.name, status=RunStatus.OK, precision="fp32", **shared)
+    run = TargetRun(target=baseline.name, status=RunStatus.OK, precision="", **shared)
     return replace(run, tokens_per_s=baseline.tokens_per_s, size_bytes=baseline.size_bytes or None)
 
 
