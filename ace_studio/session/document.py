@@ -255,6 +255,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """The run that goes on or ended last, those before it since something waited, and those that wait, in order."""
     warned: tuple[Warning, ...] = ()
     """Warnings of the current or last job, as they came."""
+    wished: JobKind = JobKind.NONE
+    """What was asked for while nothing was known of the file yet: it starts once the file may run."""
     was_cancelled: bool = False
     """Whether the last job was cancelled."""
     fixes: tuple[FixReport, ...] = ()
@@ -305,6 +307,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     def could_not_open(self) -> bool:
         """Whether nothing is known of the file, and nobody is looking at it any more: the newest problem says why."""
         return self.file is None and bool(self.problems) and self.activity.verb is not JobKind.INSPECT
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether a model was opened of whose file nothing is known yet."""
+        is_open = bool(self.recipe.model.source) and self.file is None and self.read_only is None
+        return is_open and (self.activity.verb is JobKind.INSPECT or self.activity.state is EngineState.CANCELLING)
 
     @property
     def saving_folder(self) -> str:
@@ -367,7 +375,7 @@ _FIELDS = {
     Part.FIXES: "fixes",
     Part.CAUGHT: "caught",
     Part.HISTORY: "history history_waits",
-    Part.ACTIVITY: "activity steps queue was_cancelled",
+    Part.ACTIVITY: "activity steps queue wished was_cancelled",
     Part.SELECTION: "selection",
     Part.PROBLEMS: "problems warned",
     Part.LOG: "log",

@@ -270,6 +270,8 @@ class Session:
             recipe=recipe,
             is_dirty=recipe != self._state.saved,
         )
+        if self.document.wished and not self.document.needs_trust:
+            self.jobs.retry_refused()
 
 
 _KEY = "step-seconds"

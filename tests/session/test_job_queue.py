@@ -114,11 +114,11 @@ def test_cancelling_ends_an_engine_that_is_starting_and_what_waits_for_it(
 ) -> None:
     session.files.open_path(model)
     assert engine.cancelled == []  # opening a file drops what waits, not the start
-    session.jobs.trace()
+    session.jobs.scan_sensitivity()
     session.jobs.cancel()
     assert engine.cancelled == [""] and not session.document.activity.is_working
     session.apply(lost(ErrorCode.CANCELLED))
     assert session.document.activity.state is EngineState.LOST and session.document.problems == ()
-    session.jobs.trace()
+    session.jobs.scan_sensitivity()
     session.apply(READY)
-    assert engine.restarts == 1 and isinstance(engine.sent[-1], messages.TraceRequest)
+    assert engine.restarts == 1 and isinstance(engine.sent[-1], messages.SensitivityRequest)

@@ -40,9 +40,14 @@ def _no_start(document: Document) -> str:
     return _no_model(document) or why_not(document)
 
 
+def _no_trace(document: Document) -> str:
+    """A trace or a run can wait until the file is known."""
+    return "" if document.is_looked_at else _no_start(document)
+
+
 def _no_run(document: Document) -> str:
     """A run can wait for its turn."""
-    return _no_start(document) if document.read_only or not document.activity.is_working else ""
+    return _no_trace(document) if document.read_only or not document.activity.is_working else ""
 
 
 def _no_breaks(document: Document) -> str:
@@ -57,7 +62,7 @@ def _no_pair(document: Document) -> str:
 def _no_work(document: Document) -> str:
     activity = document.activity
     is_running = activity.is_working and activity.state is not EngineState.CANCELLING
-    return "" if is_running else "The engine is doing nothing"
+    return "" if is_running or document.wished else "The engine is doing nothing"
 
 
 def _no_selection(document: Document) -> str:
@@ -171,7 +176,7 @@ def _edit_rows() -> Iterator[ActionRow]:
 
 def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="trace", text="&Trace", shortcut="F5", icon="trace", in_toolbar=True, starts_group=True,
-                    blocked=_no_start, run=lambda commands: commands.session.jobs.trace(),
+                    blocked=_no_trace, run=lambda commands: commands.session.jobs.trace(),
                     tip="Load the model and capture its graph")  # fmt: skip
     yield ActionRow(id="run", text="&Run", shortcut="F6", icon="run", in_toolbar=True, blocked=_no_run,
                     label=lambda document: "&Run after this" if document.activity.is_working else "&Run",
@@ -184,7 +189,7 @@ def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="cancel", text="&Cancel", shortcut="Esc", icon="cancel", in_toolbar=True, blocked=_no_work,
                     run=lambda commands: commands.session.jobs.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
-    yield ActionRow(id="trace-anew", text="Trace a&new", shortcut="Shift+F5", blocked=_no_start, starts_group=True,
+    yield ActionRow(id="trace-anew", text="Trace a&new", shortcut="Shift+F5", blocked=_no_trace, starts_group=True,
                     run=lambda commands: commands.session.jobs.trace(anew=True),
                     tip="Trace although a cached capture fits")  # fmt: skip
     yield ActionRow(id="compare-methods", text="Compare all capture &methods", blocked=_no_start,

@@ -70,7 +70,9 @@ class StatusLine(QWidget):
         activity = document.activity
         if activity != self._activity:
             self._activity, self._since_s = activity, time.monotonic()
-        self._what.setText(activity_text(activity))
+        wished = {JobKind.TRACE: tr("Trace"), JobKind.RUN: tr("Run")}.get(document.wished, "")
+        now = activity_text(activity)
+        self._what.setText(tr("{now}, then {next}", now=now, next=wished) if wished else now)
         working = activity.is_working and activity.state in {EngineState.BUSY, EngineState.CANCELLING}
         self._bar.setVisible(working)
         self._elapsed.setVisible(working)

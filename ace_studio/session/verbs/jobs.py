@@ -62,7 +62,8 @@ class JobVerbs:
             anew: Do not take a capture from the cache.
             compare_rungs: Try every capture method this time, for a comparison.
         """
-        if self._can_start():
+        again = partial(self.trace, anew=anew, compare_rungs=compare_rungs)
+        if not self._waits_for_file(JobKind.TRACE, again) and self._can_start():
             self._trace(anew=anew, compare_rungs=compare_rungs)
 
     def _trace(self, *, anew: bool = False, compare_rungs: bool = False) -> None:
@@ -77,6 +78,8 @@ class JobVerbs:
         While a job goes on, the run waits for its turn, with the choices of now.
         """
         document = self._state.document
+        if self._waits_for_file(JobKind.RUN, partial(self.run, output)):
+            return
         if document.activity.is_working and document.read_only is None:
             self._state.change(queue=(*document.queue, self._queued(document.recipe)))
         elif self._can_start():
@@ -98,7 +101,9 @@ class JobVerbs:
 
     def ended(self, request: messages.AnyRequest | None, state: QueueState) -> None:
         """A job has ended so: if it was a run, say it, and start the run that has waited longest."""
-        queue = self._state.document.queue
+        document, queue = self._state.document, self._state.document.queue
+        if document.wished and document.file is None and isinstance(request, messages.InspectRequest):
+            self._forget_wish()
         if isinstance(request, messages.RunRequest):
             running = QueueState.RUNNING
             queue = tuple(replace(one, state=state) if one.state is running else one for one in queue)
@@ -260,9 +265,12 @@ class JobVerbs:
 
         With ``abandon``, when another model is opened, the history takes what was measured; later findings are dropped.
         """
+        if self._state.document.wished and not abandon:
+            self._forget_wish()  # it has not begun, and the look at the file goes on
+            return
         if abandon:
             self.on_give_up("another model was opened")
-            self._refused = None
+            self._forget_wish()
         self._queue.cancel(abandon=abandon)
         self.show_activity()
 
@@ -279,10 +287,23 @@ class JobVerbs:
         self._refused = self._again
 
     def retry_refused(self) -> None:
-        """Start the job again that was refused for want of trust, if there is one."""
-        again, self._refused = self._refused, None
+        """Start the job again that was refused for want of trust, or asked for before the file was known, if any."""
+        again = self._refused
+        self._forget_wish()
         if again is not None:
             again()
+
+    def _forget_wish(self) -> None:
+        self._refused = None
+        self._state.change(wished=JobKind.NONE)
+
+    def _waits_for_file(self, verb: JobKind, again: Callable[[], None]) -> bool:
+        """Whether nothing is known of the file yet: the job starts once it is, and may run."""
+        is_early = self._state.document.is_looked_at
+        if is_early:
+            self._refused = again
+            self._state.change(wished=verb)
+        return is_early
 
     def show_activity(self) -> None:
         """Put the state of the queue into the document."""

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMenu
 
 from ace_studio.gui.shell.actions import ACTIONS, MENUS
 from ace_studio.gui.style.icons import _STROKES
+from ace_studio.records.messages import RunRequest
 from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.plan import Precision
 
@@ -90,3 +91,22 @@ def test_actions_have_ids_of_their_own_known_menus_icons_and_no_shortcut_twice()
     assert len(set(shortcuts)) == len(shortcuts)
     assert {row.menu for row in ACTIONS} <= set(MENUS)
     assert {row.icon for row in ACTIONS if row.icon} <= set(_STROKES)
+
+
+def test_f6_while_the_file_is_looked_at_runs_once_it_is_trusted_and_esc_takes_it_back(desk):
+    desk.engine.by_itself = False
+    desk.open_example()
+    actions, status = desk.window.actions_.by_id, desk.window.status_line._what
+    look = desk.engine.requests[-1]
+    for key, left in ((Qt.Key.Key_F6, "Looking at the file, then Run"), (Qt.Key.Key_Escape, "Looking at the file")):
+        desk.bot.keyClick(desk.window, key)
+        desk.settle()
+        assert status.text() == left
+        assert actions["cancel"].isEnabled() is left.endswith("Run")
+    desk.bot.keyClick(desk.window, Qt.Key.Key_F6)
+    desk.engine.answer(look)
+    desk.settle()
+    assert desk.engine.requests[-1] is look, "its code is not trusted yet"
+    desk.bot.mouseClick(desk.window.step_line.buttons["trust"], Qt.MouseButton.LeftButton)
+    assert isinstance(desk.engine.requests[-1], RunRequest)
+    assert not desk.engine.cancelled

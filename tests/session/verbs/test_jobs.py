@@ -13,7 +13,13 @@ from ace_studio.records.values import OpValues
 from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.session import Session
 from ace_studio.session.verbs.jobs import write_patched_copy
-from tests.session.fake_engine_link import READY, FakeEngineLink, captured, fix_of, lost, result, target_run
+from tests.session.fake_engine_link import READY, FakeEngineLink, captured, fix_of, inspected, lost, result, target_run
+
+NO_MODEL = Problem(code=ErrorCode.BAD_FILE, what="no model")
+
+
+def sent(engine: FakeEngineLink, kind: type) -> list:
+    return [one for one in engine.sent if isinstance(one, kind)]
 
 
 def test_a_new_run_clears_the_runs_before_it_but_not_the_graph(opened: Session, engine: FakeEngineLink) -> None:
@@ -200,3 +206,39 @@ def test_the_copy_stands_beside_the_file_and_replaces_no_other(tmp_path):
     copies = [write_patched_copy(file, patch).name for _ in range(2)]
     assert copies == ["m_fixed.py", "m_fixed1.py"]
     assert file.read_text(encoding="utf-8") == OLD
+
+
+def test_a_run_that_is_asked_for_while_the_file_is_looked_at_starts_once_it_may(
+    session: Session, engine: FakeEngineLink, model: Path
+) -> None:
+    session.apply(READY)
+    session.files.open_path(model)
+    session.jobs.run()
+    assert session.document.wished is JobKind.RUN and not sent(engine, messages.RunRequest)
+    session.apply(inspected(engine.job, "make_model", path=str(model)))
+    assert session.document.wished and not sent(engine, messages.RunRequest), "its code is not trusted yet"
+    session.trust.trust_file()
+    (run,) = sent(engine, messages.RunRequest)
+    assert run.recipe.model.entry == "make_model" and not session.document.wished
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda session, model, job: session.jobs.cancel(),
+        lambda session, model, job: session.files.open_path(model),
+        lambda session, model, job: session.apply(messages.JobFailed(job=job, problems=(NO_MODEL,))),
+        lambda session, model, job: session.apply(lost()),
+    ],
+)
+def test_a_wish_goes_with_a_cancel_another_model_and_a_file_that_cannot_be_opened(
+    session: Session, engine: FakeEngineLink, model: Path, end
+) -> None:
+    session.apply(READY)
+    session.files.open_path(model)
+    session.jobs.trace()
+    assert session.document.wished is JobKind.TRACE
+    end(session, model, engine.job)
+    assert not session.document.wished
+    session.apply(inspected(engine.job, "make_model", trust="inspect", path=str(model)))
+    assert not sent(engine, messages.TraceRequest)

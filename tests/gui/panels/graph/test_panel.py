@@ -57,4 +57,3 @@ def test_nothing_can_be_started_here_before_the_file_was_looked_at(desk):
     starts = [one for one in panel._empty.findChildren(QPushButton) if one.isVisible()]
     assert starts and not any(one.isEnabled() for one in starts)
     assert {one.toolTip() for one in starts} == {"Looking at the file"}
-    assert not desk.window.actions_.by_id["run"].isEnabled()
