@@ -71,7 +71,7 @@ class StatusLine(QWidget):
         if activity != self._activity:
             self._activity, self._since_s = activity, time.monotonic()
         wished = {JobKind.TRACE: tr("Trace"), JobKind.RUN: tr("Run")}.get(document.wished, "")
-        now = activity_text(activity)
+        now = tr("Trust comes first") if wished and document.needs_trust else activity_text(activity)
         self._what.setText(tr("{now}, then {next}", now=now, next=wished) if wished else now)
         working = activity.is_working and activity.state in {EngineState.BUSY, EngineState.CANCELLING}
         self._bar.setVisible(working)

@@ -107,6 +107,7 @@ def test_f6_while_the_file_is_looked_at_runs_once_it_is_trusted_and_esc_takes_it
     desk.engine.answer(look)
     desk.settle()
     assert desk.engine.requests[-1] is look, "its code is not trusted yet"
+    assert status.text() == "Trust comes first, then Run"
     desk.bot.mouseClick(desk.window.step_line.buttons["trust"], Qt.MouseButton.LeftButton)
     assert isinstance(desk.engine.requests[-1], RunRequest)
     assert not desk.engine.cancelled
