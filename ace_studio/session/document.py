@@ -257,8 +257,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Warnings of the current or last job, as they came."""
     wished: JobKind = JobKind.NONE
     """What was asked for while nothing was known of the file yet: it starts once the file may run."""
-    was_cancelled: bool = False
-    """Whether the last job was cancelled."""
+    ended_by: Problem | None = None
+    """Why the last job ended early; None if it did not."""
     fixes: tuple[FixReport, ...] = ()
     """Fixes that were tried, in the order in which they came."""
     caught: messages.InputsCaught | None = None
@@ -302,6 +302,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     recent_files: tuple[str, ...] = ()
     """Newest first."""
     sweep: SweepState = SweepState()
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether the last job was cancelled."""
+        return self.ended_by is not None and self.ended_by.code is ErrorCode.CANCELLED
 
     @property
     def could_not_open(self) -> bool:
@@ -375,7 +380,7 @@ _FIELDS = {
     Part.FIXES: "fixes",
     Part.CAUGHT: "caught",
     Part.HISTORY: "history history_waits",
-    Part.ACTIVITY: "activity steps queue wished was_cancelled",
+    Part.ACTIVITY: "activity steps queue wished ended_by",
     Part.SELECTION: "selection",
     Part.PROBLEMS: "problems warned",
     Part.LOG: "log",

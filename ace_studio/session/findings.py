@@ -55,7 +55,7 @@ def without_rungs(document: Document) -> Document:
         sources=sources,
         problems=(),
         warned=(),
-        was_cancelled=False,
+        ended_by=None,
     )
 
 

@@ -166,9 +166,8 @@ class Session:
                     self._state.report(event.problem)
                     job = request.job if request is not None and request.job != self.comparing.job else ""
                     self._state.set_document(with_failure(self.document, (event.problem,), job=job))
-                else:
-                    self._state.change(was_cancelled=request is not None)
-                self._state.change(steps=self._steps.ended(self.document, is_finished=False))
+                steps = self._steps.ended(self.document, is_finished=False)
+                self._state.change(steps=steps, ended_by=event.problem if request is not None else None)
                 over = self._queue.lost(event)
                 self.history.add_unfinished(over, event.problem, is_shown=is_shown)
                 is_cancelled = event.problem.code is ErrorCode.CANCELLED
@@ -248,7 +247,7 @@ class Session:
             self._state.change(steps=self._steps.heard(event, self.document))
         elif isinstance(event, messages.JOB_ENDS):
             steps = self._steps.ended(self.document, is_finished=isinstance(event, messages.JobFinished))
-            self._state.change(steps=steps, was_cancelled=isinstance(event, messages.JobCancelled))
+            self._state.change(steps=steps, ended_by=_early_end(event))
 
     def _inspected(self, event: messages.FileInspected) -> None:
         report = event.report
@@ -272,6 +271,17 @@ class Session:
         )
         if self.document.wished and not self.document.needs_trust:
             self.jobs.retry_refused()
+
+
+def _early_end(event: messages.AnyEvent) -> Problem | None:
+    """Why a job ended early; a file that waits for trust is no reason: the job goes on with it."""
+    match event:
+        case messages.JobCancelled():
+            return CANCELLED
+        case messages.JobFailed(problems=(problem, *_)) if problem.code is not ErrorCode.UNTRUSTED:
+            return problem
+        case _:
+            return None
 
 
 _KEY = "step-seconds"

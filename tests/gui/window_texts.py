@@ -21,6 +21,7 @@ from ace_studio.records.results import ResultStatus, RunStatus
 from ace_studio.records.tensors import DimChoice
 from ace_studio.session.comparison.findings import Change
 from ace_studio.session.comparison.graphs import OpChange
+from ace_studio.session.document import QueueState
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ace_studio"
 LANGUAGES = PACKAGE.parent / "resources" / "languages"
@@ -31,7 +32,7 @@ TABLES = ("gui/shell/actions.py", "gui/panels/plan/field_rows.py", "gui/panels/p
 SENTENCE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]{2,}")
 TITLE = re.compile(r"&?[A-Z]&?[a-z]+(-[a-z]+)?")
 WORDS: tuple[type[StrEnum], ...] = (
-    OpFamily, Phase, RunStatus, ResultStatus, Objective, OpChange, Change, DimChoice, StepState,
+    OpFamily, Phase, RunStatus, ResultStatus, Objective, OpChange, Change, DimChoice, StepState, QueueState,
 )  # fmt: skip
 """Words of records that are translated where they are shown."""
 SHOWN = {

@@ -125,8 +125,8 @@ class RunPanel(Panel):
             return tr(activity.phase.value)
         if document.was_cancelled:
             return tr("Cancelled")
-        if document.failure is not None:
-            return tr("Failed: {what}", what=told(document.failure.problems[0].what))
+        if document.ended_by is not None:
+            return tr("Failed: {what}", what=told(document.ended_by.what))
         if document.result is not None:
             return tr("Done in {time}", time=seconds_text(document.result.seconds))
         if document.graph is not None:
@@ -287,7 +287,7 @@ class RunQueue(QWidget):
         with quiet(self.list):
             self.list.clear()
             for at, one in enumerate(queue):
-                item = QListWidgetItem(f"{at + 1}.  {one.state}:  {_words(one)}")
+                item = QListWidgetItem(f"{at + 1}.  {tr(str(one.state))}:  {_words(one)}")
                 item.setData(_ID, one.id)
                 changes = recipe_changes(queue[at - 1].recipe, one.recipe) if at else ()
                 item.setToolTip("\n".join(f"{each.name}: {each.first} → {each.second}" for each in changes))

@@ -1,11 +1,22 @@
 """The run panel: the phase, the steps so far, and the log."""
 
+import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.panels.run import _left_words, preview_words
 from ace_studio.gui.shell.panel_table import PANELS
-from ace_studio.records.messages import JobCancelled, LogLine, Phase, Progress, RunRequest
+from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.messages import (
+    JobCancelled,
+    JobFailed,
+    LogLine,
+    ModelCaptured,
+    Phase,
+    Progress,
+    RunRequest,
+    WorkerLost,
+)
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import AttemptStatus
 from ace_studio.session.document import EngineState, JobKind, StepTime
@@ -105,6 +116,22 @@ def test_steps_say_the_share_done_and_a_cancelled_run_is_said(desk):
     desk.settle()
     assert run._phase.text() == "Cancelled"
     assert not any("to come" in outcome for _, outcome in step_rows(run))
+
+
+@pytest.mark.parametrize("end", [lambda job, why: JobFailed(job=job, problems=(why,)),
+                                 lambda job, why: WorkerLost(job=job, problem=why, exit_code=-9)])  # fmt: skip
+def test_a_run_that_ends_early_with_its_graph_captured_says_why(desk, end):
+    desk.running()
+    why = Problem(code=ErrorCode.CRASH, what="The engine process was killed")
+    said = desk.engine.events_for(desk.engine.requests[-1])
+    desk.session.apply(next(event for event in said if isinstance(event, ModelCaptured)))
+    desk.session.apply(end(desk.engine.requests[-1].job, why))
+    desk.settle()
+    assert desk.document.graph is not None and desk.document.failure is None
+    assert desk.panel("run")._phase.text() == "Failed: The engine process was killed"
+    desk.engine.by_itself = True
+    desk.do("trace")
+    assert desk.panel("run")._phase.text() == "Traced"
 
 
 def shown(queue):

@@ -12,6 +12,7 @@ from ace_studio.gui.words.formatting import sentence
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import RunStatus, TargetRun, Warning
 from ace_studio.session.document import Activity, EngineState, JobKind
+from ace_studio.session.session import CANCELLED
 from tests.gui.gestures import LEFT
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import TABLE, result_of, run_of, show_result, three_runs
@@ -291,7 +292,7 @@ def test_a_run_that_is_being_built_has_a_row_and_a_cancelled_job_says_so(desk):
     assert results.model.index(0, 3).data() == "building …"
     assert results._verdict.text() == "Building: openvino int8-static"
     idle = Activity(state=EngineState.IDLE)
-    desk.session._state.change(activity=idle, was_cancelled=True)
+    desk.session._state.change(activity=idle, ended_by=CANCELLED)
     desk.settle()
     assert results.model.index(0, 3).data() == "unfinished"
     assert results._verdict.text() == "Cancelled before the end"
