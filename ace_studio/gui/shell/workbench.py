@@ -61,7 +61,8 @@ class Workbench(QWidget):
         """Where a dragged tab would go."""
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
-        self._is_laid_out = False
+        self._kept: QSize | None = None
+        """Of the window that the sizes of the areas are from, before this one is shown; None if these are the first."""
         self._model = ""
         self._hidden: tuple[QWidget, ...] = ()
         """What is hidden while one panel fills the window."""
@@ -106,16 +107,22 @@ class Workbench(QWidget):
         self.setLayout(row(self._groups, self._columns, gap=0, stretch=1))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
-        """Set the first sizes of the areas; a restored layout stays."""
+        """Set the first sizes of the areas. A restored layout stays, but a smaller window limits its areas to these.
+
+        Else the graph alone would get smaller, down to nothing, after a start at a larger scale.
+        """
         super().showEvent(event)
-        if not self._is_laid_out:
-            self._is_laid_out = True
-            parent = self.parentWidget()
-            whole = parent.size() if parent is not None else self.size()  # at first its own is none yet
-            room = whole.width() - self._groups.sizeHint().width()
-            side = min(SIDE_WIDTH, round(0.38 * room))
-            bottom = min(BOTTOM_HEIGHT, max(round(0.48 * whole.height()), whole.height() - GRAPH_HEIGHT))
-            self._columns.setSizes([side, room - side, side])
+        parent = self.parentWidget()
+        whole = parent.size() if parent is not None else self.size()  # at first its own is none yet
+        room = whole.width() - self._groups.sizeHint().width()
+        side = min(SIDE_WIDTH, round(0.38 * room))
+        bottom = min(BOTTOM_HEIGHT, max(round(0.48 * whole.height()), whole.height() - GRAPH_HEIGHT))
+        kept, self._kept = self._kept, QSize()
+        if kept is None or whole.width() < kept.width():
+            left, _, right = (side if kept is None else min(each, side) for each in self._columns.sizes())
+            self._columns.setSizes([left, room - left, right])
+        if kept is None or whole.height() < kept.height():
+            bottom = bottom if kept is None else min(bottom, self._rows.sizes()[1])
             self._rows.setSizes([whole.height() - bottom, bottom])
 
     # --- the document ---
@@ -314,7 +321,7 @@ class Workbench(QWidget):
             state[f"window-{panel_id}"] = _text(window.saveGeometry())
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
             state[name] = _text(splitter.saveState())
-        return state
+        return {**state, "width": str(self.width()), "height": str(self.height())}
 
     def restore_layout(self, state: Mapping[str, object]) -> None:
         """Restore the result of `save_layout`; invalid entries are ignored. Windows come to a screen that is there."""
@@ -326,12 +333,13 @@ class Workbench(QWidget):
             if isinstance(geometry, str):
                 self.move_panel(each.id, None)
                 self._windows[each.id].restoreGeometry(_bytes(geometry))
+        sizes = [str(state.get(name)) for name in ("width", "height")]
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
             text = state.get(name)
             if isinstance(text, str):
                 splitter.restoreState(_bytes(text))
                 splitter.setHandleWidth(1)
-                self._is_laid_out = True
+                self._kept = QSize(*(int(each) if each.isdecimal() else 0 for each in sizes))
         for area, tabs in self._tabs.items():
             front = state.get(area.value)
             if front in self._homes and self._homes[str(front)] is area and front not in self._windows:

@@ -220,6 +220,19 @@ def test_a_panel_goes_to_a_window_of_its_own_and_comes_back_when_that_is_closed(
     assert tabs_that_show(desk, "bottom")[2] == "Charts"
 
 
+def test_in_a_smaller_window_a_restored_layout_leaves_the_graph_its_room(desk, qtbot):
+    desk.ran()
+    desk.window.workbench._rows.setSizes([300, 400])
+    desk.window.close()
+    small = MainWindow(desk.session, desk.window.theme)
+    qtbot.addWidget(small)
+    small.resize(800, 490)
+    small.show()
+    bench = small.workbench
+    assert bench._rows.sizes()[0] > 0.4 * bench.height()
+    assert bench._columns.sizes()[1] > 0.55 * bench.width()
+
+
 def test_f11_in_a_window_of_its_own_takes_the_screen_and_esc_gives_it_back(desk):
     desk.ran()
     window = own_window(desk, "charts")
