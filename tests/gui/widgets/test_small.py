@@ -57,6 +57,12 @@ def test_the_buttons_of_an_empty_panel_are_whole_however_low_it_is(desk):
     for each in buttons:
         assert each.height() >= each.sizeHint().height()
         assert each.visibleRegion().boundingRect() == each.rect()
+    results = desk.panel("results")
+    bench = desk.window.workbench
+    bench._rows.setSizes([bench.height(), 0])  # as low as it can be
+    desk.settle()
+    (run,) = (each for each in results.findChildren(QPushButton) if each.isVisible())
+    assert run.height() >= run.sizeHint().height()
     desk.window.resize(1200, 900)
     desk.settle()
     assert graph._empty._text.isVisible() and graph._empty._picture.isVisible()
