@@ -108,7 +108,7 @@ class Studio:
         """Open the files of the command line, or the last file if the settings say so."""
         recent = self.session.settings.recent_files
         if paths:
-            self.session.files.open_paths(paths)
+            self.window.commands.open_path(*paths)
         elif self.session.settings.get("reopen_last") and recent and Path(recent[0]).exists():
             self.session.files.open_path(recent[0])
 

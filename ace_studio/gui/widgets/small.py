@@ -287,7 +287,7 @@ class EmptyState(QtWidgets.QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Hide the picture in a low panel, and in lower ones the text and the title above buttons: they would be cut."""
+        """Hide the picture in a low panel, and in lower ones the text and the title above buttons, else cut."""
         self._picture.setVisible(self.height() > 190)
         has_buttons = self._buttons.count() > 2  # beside the two stretches
         self._text.setVisible(bool(self._text.text()) and (self.height() > 125 or not has_buttons))

@@ -10,14 +10,17 @@ import time
 import pytest
 from PySide6.QtWidgets import QPushButton
 
+from ace_studio.gui.shell.app import Studio
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.shell.start import run_window
+from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.gui.replay import ReplayEngine
+from tests.gui.shell.test_engine_thread import FAKE
 
 START = """
 import os, sys
@@ -150,6 +153,21 @@ def test_the_layout_of_the_last_window_is_taken_up_by_the_next(desk, tmp_path):
     window.commands.open_path(str(example_recipe()))
     desk.bot.waitUntil(window.workbench.panel("code").isVisible)
     desk.bot.waitUntil(window.workbench.panel("model").isVisible)  # it asks for trust, whatever was hidden
+
+
+def test_a_file_of_the_command_line_shows_what_trust_is_asked_for(qapp, qtbot, tmp_path):
+    studio = Studio(qapp, UserFolders.inside(tmp_path / "user"), client=WorkerClient(handlers=FAKE))
+    qtbot.addWidget(studio.window)
+    bench = studio.window.workbench
+    bench.show_panel("plan")  # as the last window was left
+    try:
+        studio.window.show()
+        studio.open_first([str(example_recipe())])
+        qtbot.waitUntil(bench.panel("model").isVisible)
+        assert bench.current(Area.SIDE) == "model"
+    finally:
+        studio.window.close()
+        studio.close()
 
 
 WINDOW = """
