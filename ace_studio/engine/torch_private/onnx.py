@@ -1,4 +1,4 @@
-"""The operators that torch's ONNX exporter can translate, from its private registry."""
+"""The operators that torch's ONNX exporter can translate, from its private registry, and our own translations."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ class OnnxTranslations:
     registry: Any
     decompositions: Mapping[Any, Callable[..., Any]]
     """Operators that are decomposed first -> their decomposition."""
+    own: Mapping[Any, Callable[..., Any]]
+    """Operators that are translated by a function of ours."""
 
     def has(self, target: Any) -> bool:
         """Whether the exporter translates the operator directly."""
@@ -38,7 +40,10 @@ def onnx_translations() -> OnnxTranslations:
     with hushed():  # it warns of what its own makers have deprecated, and of packages that are not installed
         registration = importlib.import_module("torch.onnx._internal.exporter._registration")
         decomposing = importlib.import_module("torch.onnx._internal.exporter._decomp")
+        own = importlib.import_module("ace_studio.engine.torch_private.onnx_functions").ONNX_FUNCTIONS
         registry = registration.ONNXRegistry.from_torchlib()
+        for operator, function in own.items():
+            registry.register_op(operator, function)
         known = set(decomposing.get_onnx_implemented_overloads(registry))
         table = decomposing.create_onnx_friendly_decomposition_table(known)
-    return OnnxTranslations(registry, table)
+    return OnnxTranslations(registry, table, own)

@@ -20,6 +20,7 @@ from ace_studio.engine.examples.leaves import path_keys
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.pieces import pieces_as_slices
 from ace_studio.engine.targets.onnx.products import store_transposed
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
@@ -29,6 +30,7 @@ from ace_studio.engine.torch_private.exporting import (
     results_in_a_list,
     sizes_of_one_are_ordinary,
 )
+from ace_studio.engine.torch_private.onnx import onnx_translations
 from ace_studio.engine.torch_private.operators import writes_in_place
 from ace_studio.engine.torch_private.symbols import short_sizes
 from ace_studio.records.errors import AceError, ErrorCode
@@ -104,13 +106,15 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     ):  # fmt: skip
         try:
             exported = torch.onnx.export(
-                captured.program, args=(), dynamo=True, verbose=False, optimize=False, opset_version=OPSET
-            )
+                captured.program, args=(), dynamo=True, verbose=False, optimize=False, opset_version=OPSET,
+                custom_translation_table=dict(onnx_translations().own),
+            )  # fmt: skip
         except Exception as error:  # border: translating may run the user's own operators
             raise _export_problem(captured, error, said.getvalue()) from error
         if exported is None:
             raise _unsupported("The exporter gave no ONNX model", "it returned nothing")
         _drop_stand_ins(exported.model.graph, is_computed)
+        pieces_as_slices(exported.model.graph)
         _separate_results(exported.model.graph)
         _name_interface(exported.model.graph, captured, names)
         graph_inputs = [str(value.name) for value in exported.model.graph.inputs]

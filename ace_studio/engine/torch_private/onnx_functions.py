@@ -1,0 +1,123 @@
+"""Operators that torch's ONNX exporter lacks or writes badly, written in ONNX. To import this takes seconds."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from onnxscript import opset18 as op
+from onnxscript.ir import DataType
+from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+_aten = torch.ops.aten
+_END = sys.maxsize
+"""The end of a slice that goes to the end."""
+
+
+def product(source: Any, dims: Sequence[int] | None = None, **options: Any) -> Any:
+    """``prims.prod``, which ``cumprod`` is decomposed into."""
+    del options
+    return op.ReduceProd(source, None if dims is None else list(dims), keepdims=0)
+
+
+def repeat_interleave(source: Any, repeats: Any, dim: int | None = None, **options: Any) -> Any:
+    """Each entry of a dimension several times; the exporter repeats another one if the count is dynamic (0.7)."""
+    if dim is None or isinstance(repeats, int):
+        return _theirs(_aten.repeat_interleave.self_int)(source, repeats, dim, **options)
+    rank = len(source.shape)
+    place = dim % rank + 1
+    one, any_size = op.Constant(value_ints=[1]), op.Constant(value_ints=[-1])
+    counts = [op.Reshape(repeats, any_size) if index == place else one for index in range(rank + 1)]
+    wide = op.Expand(op.Unsqueeze(source, [place]), op.Concat(*counts, axis=0))
+    sizes = (op.Shape(source, start=0, end=place - 1), any_size, op.Shape(source, start=place))
+    return op.Reshape(wide, op.Concat(*sizes, axis=0))
+
+
+def slice_scatter(source: Any, part: Any, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
+    """A slice of a dimension replaced.
+
+    The exporter transposes twice and scatters: that takes longer, and with steps and dynamic sizes OpenVINO finds wrong
+    shapes (2026.4).
+    """
+    dim = dim % len(source.shape)
+    start, end = 0 if start is None else start, _END if end is None else end
+    if step == 1 and (_is(start, 0) or _is(end, _END) or _is_in_order(start, end)):
+        before = [] if _is(start, 0) else [op.Slice(source, [0], op.Reshape(start, [-1]), [dim])]
+        behind = [] if _is(end, _END) else [op.Slice(source, op.Reshape(end, [-1]), [_END], [dim])]
+        return op.Concat(*before, part, *behind, axis=dim) if before or behind else op.Identity(part)
+    size, count = (op.Gather(op.Shape(one), dim) for one in (source, part))
+    own = op.Range(0, size, 1)
+    place = op.Sub(own, op.Where(op.Less(start, 0), op.Add(start, size), start))
+    index = op.Div(place, step)
+    is_written = op.And(op.And(op.Less(index, count), op.GreaterOrEqual(place, 0)), op.Equal(op.Mod(place, step), 0))
+    return op.Gather(op.Concat(source, part, axis=dim), op.Where(is_written, op.Add(index, size), own), axis=dim)
+
+
+def select_scatter(source: Any, part: Any, dim: int, index: Any) -> Any:
+    """One entry of a dimension replaced; the exporter's ``ScatterElements`` has wrong sizes if some are dynamic."""
+    dim, end = dim % len(source.shape), _END if _is(index, -1) else index + 1
+    return slice_scatter(source, op.Unsqueeze(part, [dim]), dim, index, end)
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, int) and value == number
+
+
+def _is_in_order(start: Any, end: Any) -> bool:
+    return isinstance(start, int) and isinstance(end, int) and start <= end and (start < 0) == (end < 0)
+
+
+def circular_pad(source: Any, pad: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
+    """A pad that continues on the other side, as slices and joins: OpenVINO does not read ``Pad`` of this mode."""
+    if mode != "circular" or not all(isinstance(size, int) and size >= 0 for size in pad):
+        return _theirs(_aten.pad.default)(source, pad, mode, value)
+    last = len(source.shape) - 1
+    for dim, before, behind in zip(range(last, -1, -1), pad[::2], pad[1::2], strict=False):
+        left = [op.Slice(source, [-before], [_END], [dim])] if before else []
+        right = [op.Slice(source, [0], [behind], [dim])] if behind else []
+        source = op.Concat(*left, source, *right, axis=dim) if left or right else source
+    return source
+
+
+def attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """Attention of values without a dimension of heads, or with more dimensions before it; the exporter takes four."""
+    rank = len(query.shape)
+    if rank == 4 or enable_gqa:
+        return _theirs(_aten.scaled_dot_product_attention.default)(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+    scores = op.MatMul(query, op.Transpose(key, perm=[*range(rank - 2), rank - 1, rank - 2]))
+    scores = op.Mul(scores, op.CastLike(1 / math.sqrt(query.shape[-1]) if scale is None else scale, scores))
+    if is_causal:
+        ones = op.Expand(op.CastLike(1.0, scores), op.Shape(scores, start=rank - 2))
+        attn_mask = op.Cast(op.Trilu(ones, upper=0), to=DataType.BOOL)
+    if is_causal or (attn_mask is not None and attn_mask.dtype == DataType.BOOL):
+        scores = op.Where(attn_mask, scores, op.CastLike(-math.inf, scores))
+    elif attn_mask is not None:
+        scores = op.Add(scores, attn_mask)
+    return op.MatMul(op.Softmax(scores, axis=-1), value)
+
+
+@cache
+def _theirs(operator: Any) -> Callable[..., Any]:
+    """The exporter's own translation."""
+    function: Callable[..., Any] = ONNXRegistry.from_torchlib().get_decomps(operator)[0].onnx_function
+    return function
+
+
+ONNX_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    torch.ops.prims.prod.default: product,
+    _aten.repeat_interleave.self_int: repeat_interleave,
+    _aten.slice_scatter.default: slice_scatter,
+    _aten.select_scatter.default: select_scatter,
+    _aten.pad.default: circular_pad,
+    _aten.scaled_dot_product_attention.default: attention,
+}
+"""Operator -> its translation, which comes before the exporter's."""
