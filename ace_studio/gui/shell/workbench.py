@@ -61,8 +61,8 @@ class Workbench(QWidget):
         """Where a dragged tab would go."""
         self._columns = QSplitter(Qt.Orientation.Horizontal)
         self._rows = QSplitter(Qt.Orientation.Vertical)
-        self._kept: QSize | None = None
-        """Of the window that the sizes of the areas are from, before this one is shown; None if these are the first."""
+        self._kept: QSize | None = QSize()
+        """Of the window that the sizes of the areas are from, empty for the first ones; None once they fit this one."""
         self._model = ""
         self._hidden: tuple[QWidget, ...] = ()
         """What is hidden while one panel fills the window."""
@@ -107,23 +107,23 @@ class Workbench(QWidget):
         self.setLayout(row(self._groups, self._columns, gap=0, stretch=1))
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802 - Qt's name
-        """Set the first sizes of the areas. A restored layout stays, but a smaller window limits its areas to these.
+        """Set the first sizes of the areas. A restored layout stays; in a window of another size it nears these.
 
-        Else the graph alone would get smaller, down to nothing, after a start at a larger scale.
+        Else the graph alone would get what is more, and lose what is less, down to nothing at a larger scale.
         """
         super().showEvent(event)
         parent = self.parentWidget()
         whole = parent.size() if parent is not None else self.size()  # at first its own is none yet
+        kept, self._kept = self._kept, None
+        if kept is None or kept == whole:
+            return
         room = whole.width() - self._groups.sizeHint().width()
         side = min(SIDE_WIDTH, round(0.38 * room))
         bottom = min(BOTTOM_HEIGHT, max(round(0.48 * whole.height()), whole.height() - GRAPH_HEIGHT))
-        kept, self._kept = self._kept, QSize()
-        if kept is None or whole.width() < kept.width():
-            left, _, right = (side if kept is None else min(each, side) for each in self._columns.sizes())
-            self._columns.setSizes([left, room - left, right])
-        if kept is None or whole.height() < kept.height():
-            bottom = bottom if kept is None else min(bottom, self._rows.sizes()[1])
-            self._rows.setSizes([whole.height() - bottom, bottom])
+        left, _, right = (_fitted(each, kept.width(), whole.width(), side) for each in self._columns.sizes())
+        bottom = _fitted(self._rows.sizes()[1], kept.height(), whole.height(), bottom)
+        self._columns.setSizes([left, room - left - (right if self.is_shown(Area.RIGHT) else 0), right])
+        self._rows.setSizes([whole.height() - bottom, bottom])
 
     # --- the document ---
 
@@ -339,13 +339,18 @@ class Workbench(QWidget):
             if isinstance(text, str):
                 splitter.restoreState(_bytes(text))
                 splitter.setHandleWidth(1)
-                self._kept = QSize(*(int(each) if each.isdecimal() else 0 for each in sizes))
+                self._kept = QSize(*(int(each) for each in sizes)) if all(map(str.isdecimal, sizes)) else None
         for area, tabs in self._tabs.items():
             front = state.get(area.value)
             if front in self._homes and self._homes[str(front)] is area and front not in self._windows:
                 tabs.bring(self._slots[str(front)])
                 self._groups.mark(self._slots[str(front)].row.group)
             tabs.setVisible(tabs.count() > 0 and bool(state.get(f"{area}-shown", "yes")))
+
+
+def _fitted(size: int, then: int, now: int, first: int) -> int:
+    """The size now of an area that had ``size`` of ``then``: ``first``, or as much or such a share as it had."""
+    return sorted((size, size * now // then, first))[1] if size and then > 0 else first
 
 
 def _text(data: QByteArray) -> str:

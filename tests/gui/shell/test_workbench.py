@@ -220,17 +220,20 @@ def test_a_panel_goes_to_a_window_of_its_own_and_comes_back_when_that_is_closed(
     assert tabs_that_show(desk, "bottom")[2] == "Charts"
 
 
-def test_in_a_smaller_window_a_restored_layout_leaves_the_graph_its_room(desk, qtbot):
+def test_a_layout_of_a_window_of_another_size_leaves_every_area_its_room(desk, qtbot):
     desk.ran()
     desk.window.workbench._rows.setSizes([300, 400])
+    for width, height in ((800, 490), (1280, 800)):
+        desk.window.close()
+        desk.window = MainWindow(desk.session, desk.window.theme)
+        qtbot.addWidget(desk.window)
+        desk.window.resize(width, height)
+        desk.window.show()
+        bench = desk.window.workbench
+        assert bench._rows.sizes()[0] > 0.4 * bench.height()
+        assert bench._rows.sizes()[1] > 0.4 * bench.height()
+        assert bench._columns.sizes()[1] > 0.55 * bench.width()
     desk.window.close()
-    small = MainWindow(desk.session, desk.window.theme)
-    qtbot.addWidget(small)
-    small.resize(800, 490)
-    small.show()
-    bench = small.workbench
-    assert bench._rows.sizes()[0] > 0.4 * bench.height()
-    assert bench._columns.sizes()[1] > 0.55 * bench.width()
 
 
 def test_f11_in_a_window_of_its_own_takes_the_screen_and_esc_gives_it_back(desk):
