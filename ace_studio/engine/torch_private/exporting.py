@@ -22,6 +22,7 @@ from ace_studio.engine.torch_private.embedding_bags import embedding_bags_as_loo
 from ace_studio.engine.torch_private.encoder_layers import encoder_layers_as_plain_ops
 from ace_studio.engine.torch_private.even_steps import even_steps_of_any_count
 from ace_studio.engine.torch_private.flex_attention import flex_attention_as_plain_ops
+from ace_studio.engine.torch_private.line_pools import line_pools_of_any_length
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
 
 SerializeError: type[Exception] = serialize.SerializeError
@@ -100,8 +101,8 @@ def export_program(
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
     with (
         sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), flex_attention_as_plain_ops(),
-        embedding_bags_as_lookups(), encoder_layers_as_plain_ops(), even_steps_of_any_count(), short_sizes(),
-        keywords_named(module, kwargs),
+        embedding_bags_as_lookups(), encoder_layers_as_plain_ops(), even_steps_of_any_count(),
+        line_pools_of_any_length(), short_sizes(), keywords_named(module, kwargs),
     ):  # fmt: skip
         given = (module, args, dict(kwargs), dynamic_shapes)
         try:
