@@ -43,8 +43,8 @@ SHOWN = {
 """Their first argument is shown; for ``Detail`` the second too."""
 NAMES = re.compile("ACE Studio|SHA-256")
 """Shown as they are in every language."""
-PROGRESS = {"advance", "phase"}
-"""Methods of a reporter: what the engine does just now, which the window translates with `told`."""
+REPORTED = {"advance", "phase", "warn"}
+"""Methods of a reporter: what the engine does just now and warns of, which the window translates with `told`."""
 DESCRIBED = {"label", "would_run"}
 """Fields of the rows in ``engine/load`` that the Model panel translates with `told`."""
 MADE = {"Problem", "AceError", "of"}
@@ -104,7 +104,7 @@ def _words_of(value: ast.expr) -> Iterator[str]:
 
 
 def sentences_of_engine() -> set[str]:
-    """What the engine is doing, and what opening a file would run. A short one that begins with a value stays English.
+    """What the engine is doing and warns of, and what opening a file would run. A short one that begins with a value stays English.
 
     ``{0} alone`` as a pattern would fit sentences of others too.
     """
@@ -114,7 +114,7 @@ def sentences_of_engine() -> set[str]:
         for call in (
             node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
         ):
-            given = call.args[1:2] if _called(call) in PROGRESS else []
+            given = call.args[1:2] if _called(call) in REPORTED else []
             given += [word.value for word in call.keywords if describes and word.arg in DESCRIBED]
             found.update(text for value in given for part in _leaves(value) for text in _templates(part))
     return {text for text in found if re.match(r"[A-Za-z0-9].*[A-Za-z]{4}|.*[a-z]+( [a-z]+){3}", text)}
