@@ -104,9 +104,9 @@ def _words_of(value: ast.expr) -> Iterator[str]:
 
 
 def sentences_of_engine() -> set[str]:
-    """What the engine is doing and warns of, and what opening a file would run. A short one that begins with a value stays English.
+    """What the engine does and warns of, and what opening a file would run.
 
-    ``{0} alone`` as a pattern would fit sentences of others too.
+    A short one that begins with a value stays English: ``{0} alone`` as a pattern would fit sentences of others too.
     """
     found: set[str] = set()
     for path in sorted((PACKAGE / "engine").rglob("*.py")):
