@@ -17,6 +17,8 @@ from ace_studio.engine.targets.onnx.static import MOVING_TYPES, StaticChoice, ch
 from ace_studio.engine.targets.onnx.tables import lookups, planned_lookups
 from ace_studio.engine.targets.openvino.attention import read_onnx
 from ace_studio.engine.targets.openvino.library import import_nncf
+from ace_studio.engine.targets.openvino.maxima import products_behind_maxima
+from ace_studio.engine.targets.openvino.short_ranges import short_ranges_kept
 from ace_studio.engine.targets.openvino.smoothquant import is_asked, is_due, smoothed_if_better
 from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.records.processor import int8_weight_bits
@@ -53,7 +55,9 @@ def compress_model(
     table_owners = {program.owners[name][0] for name in tables}
     if job.plan.ops_at(Precision.INT8_STATIC):
         examples = job.calibration()
-        chosen = choose_static(program, job, examples, make_session=make_session)
+        chosen = choose_static(
+            program, job, examples, make_session=make_session, kept=products_behind_maxima(program.model)
+        )
         notes = {**chosen.notes, **notes, **dict.fromkeys(table_owners, _WIDENED)}
         if chosen.nodes and _needs_our_grids(program, job, chosen) and not _grids_problem():
             model = _with_our_grids(program, job, chosen)
@@ -160,7 +164,7 @@ def _quantize(
     from nncf.quantization.advanced_parameters import OverflowFix, QuantizationParameters
     from nncf.quantization.range_estimator import RangeEstimatorParametersSet
 
-    with hushed():
+    with hushed(), short_ranges_kept():
         return nncf.quantize(
             model,
             nncf.Dataset(calibration),

@@ -40,3 +40,28 @@ def test_no_position_has_a_scale_of_its_own():
     lowered = TARGETS["openvino"].lower(job_for(TARGETS["openvino"], captured, Precision.INT8_STATIC))
     for example in captured.examples:
         assert sqnr_db(example.call(captured.module), example.call(lowered)) > 25
+
+
+class Quiet(nn.Module):
+    """Layers whose values are small: of both signs, and none below 0."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = scale
+        self.first, self.second, self.last = (
+            nn.Conv1d(4, 16, 3, bias=False),
+            nn.Conv1d(16, 16, 3, bias=False),
+            nn.Linear(16, 8),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.second(self.first(x * self.scale).relu()).transpose(1, 2) / self.scale)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-9])
+def test_values_in_short_ranges_have_all_steps_of_their_grid(scale):
+    torch.manual_seed(0)
+    captured = capture(TinyModel(Quiet(scale).eval(), [(torch.randn(1, 4, 20),), (torch.randn(2, 4, 30),)]))
+    lowered = TARGETS["openvino"].lower(job_for(TARGETS["openvino"], captured, Precision.INT8_STATIC))
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 30
