@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.graph_layout import Arrangement
@@ -150,15 +150,23 @@ class GraphSurface(QWidget):
         bounds = self.picture.bounds([node]) if self.picture is not None else None
         if bounds is None:
             return
+        middle = (bounds[0] + bounds[2]) / 2, (bounds[1] + bounds[3]) / 2
         if self.camera.scale < 0.45:
             self.camera.scale = 0.8
-            self.camera.center_on(
-                (bounds[0] + bounds[2]) / 2, (bounds[1] + bounds[3]) / 2, width=self.width(), height=self.height()
-            )
-        # Far enough from the edge not to end up under the map or the legend.
+            self.camera.center_on(*middle, width=self.width(), height=self.height())
         margin = min(170.0, 0.25 * min(self.width(), self.height()))
         self.camera.nudge_into_view(bounds, self.width(), self.height(), margin=margin)
+        if self._is_covered(bounds):
+            self.camera.center_on(*middle, width=self.width(), height=self.height())
         self._moved()
+
+    def _is_covered(self, bounds: tuple[float, float, float, float]) -> bool:
+        """Whether a part of the scene is under what lies on it: the map or the legend."""
+        left, top = self.camera.to_screen(bounds[0], bounds[1])
+        right, bottom = self.camera.to_screen(bounds[2], bounds[3])
+        box = QRectF(left, top, right - left, bottom - top).toAlignedRect()
+        above = self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        return any(one.isVisible() and one.geometry().intersects(box) for one in above)
 
     def frame_selection(self) -> None:
         """Show the selection as large as fits, else the current node, else everything."""

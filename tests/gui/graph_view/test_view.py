@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, QRect
 
 from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.painting import EMPTY_TEXT
@@ -58,3 +58,18 @@ def test_the_bar_of_a_narrow_view_keeps_its_parts_apart(qtbot):
     assert all(left.right() < right.left() for left, right in pairwise(boxes))
     assert boxes[-1].right() < view.width()
     assert bar.field.width() >= 64
+
+
+def test_an_op_that_is_gone_to_is_never_under_the_map_or_the_legend(view, laid_out):
+    view.resize(800, 640)
+    view.canvas.open_everything()
+    laid_out(view)
+    for op_id in view.picture.table.op_id:
+        view.canvas.zoom(1.0 / view.canvas.camera.scale)
+        view.reveal(op_id)
+        laid_out(view)
+        box = view.picture.bounds([view.canvas.current])
+        corners = [QPoint(*map(round, view.canvas.camera.to_screen(x, y))) for x, y in (box[:2], box[2:])]
+        overlays = [one for one in (view.minimap, view.legend) if one.isVisible()]
+        assert not any(one.geometry().intersects(QRect(*corners)) for one in overlays), op_id
+    assert view.minimap.isVisible()
