@@ -54,13 +54,19 @@ class StaticChoice:
 
 
 def choose_static(
-    program: OnnxProgram, job: LoweringJob, examples: Sequence[Example], *, make_session: Callable[[Any], Any]
+    program: OnnxProgram,
+    job: LoweringJob,
+    examples: Sequence[Example],
+    *,
+    make_session: Callable[[Any], Any],
+    kept: Mapping[str, str] | None = None,
 ) -> StaticChoice:
     """Pick the nodes to quantize among those of the ops planned int8-static.
 
     A product is chosen if its inputs varied during calibration: a recurrent state that was always zero has no known
     range, and a grid of that range would turn every later state into zero. A node behind a product is chosen if all of
-    its inputs are 8-bit; rounding the inputs of a float sum would only cost accuracy.
+    its inputs are 8-bit; rounding the inputs of a float sum would only cost accuracy. ``kept`` says of other products
+    why they stay float.
     """
     planned = set(program.nodes_of(job.plan.ops_at(Precision.INT8_STATIC)))
     products = [node for node in program.model.graph.node if node.name in planned and node.op_type in PRODUCT_TYPES]
@@ -79,9 +85,12 @@ def choose_static(
         more = f". So do {len(others)} more ops with such an input ({shown})" if others else ""
         job.reporter.warn("calibration-constant", words + more, where=first)
     products = [node for node in products if not _constant_inputs(node, ranges)]
-    for name in _small_last_convolutions(program, products):
-        notes[program.owners[name][0]] = "it is the last convolution, and an 8-bit result would leave 256 scores"
-        products = [node for node in products if node.name != name]
+    last = _small_last_convolutions(program, products)
+    floats = dict.fromkeys(last, "it is the last convolution, and an 8-bit result would leave 256 scores") | dict(
+        kept or {}
+    )
+    notes |= {program.owners[node.name][0]: floats[node.name] for node in products if node.name in floats}
+    products = [node for node in products if node.name not in floats]
     for node in program.model.graph.node:
         if node.name in planned and seen.infinite.intersection((*node.input, *node.output)):
             notes.setdefault(
