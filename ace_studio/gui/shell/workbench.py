@@ -114,14 +114,14 @@ class Workbench(QWidget):
         super().showEvent(event)
         parent = self.parentWidget()
         whole = parent.size() if parent is not None else self.size()  # at first its own is none yet
-        kept, self._kept = self._kept, None
-        if kept is None or kept == whole:
+        (kept, self._kept), now = (self._kept, None), self.window().size()
+        if kept is None or kept == now:
             return
         room = whole.width() - self._groups.sizeHint().width()
         side = min(SIDE_WIDTH, round(0.38 * room))
         bottom = min(BOTTOM_HEIGHT, max(round(0.48 * whole.height()), whole.height() - GRAPH_HEIGHT))
-        left, _, right = (_fitted(each, kept.width(), whole.width(), side) for each in self._columns.sizes())
-        bottom = _fitted(self._rows.sizes()[1], kept.height(), whole.height(), bottom)
+        left, _, right = (_fitted(each, kept.width(), now.width(), side) for each in self._columns.sizes())
+        bottom = _fitted(self._rows.sizes()[1], kept.height(), now.height(), bottom)
         self._columns.setSizes([left, room - left - (right if self.is_shown(Area.RIGHT) else 0), right])
         self._rows.setSizes([whole.height() - bottom, bottom])
 
@@ -321,7 +321,7 @@ class Workbench(QWidget):
             state[f"window-{panel_id}"] = _text(window.saveGeometry())
         for name, splitter in (("columns", self._columns), ("rows", self._rows)):
             state[name] = _text(splitter.saveState())
-        return {**state, "width": str(self.width()), "height": str(self.height())}
+        return {**state, "width": str(self.window().width()), "height": str(self.window().height())}
 
     def restore_layout(self, state: Mapping[str, object]) -> None:
         """Restore the result of `save_layout`; invalid entries are ignored. Windows come to a screen that is there."""

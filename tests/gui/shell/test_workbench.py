@@ -233,7 +233,13 @@ def test_a_layout_of_a_window_of_another_size_leaves_every_area_its_room(desk, q
         assert bench._rows.sizes()[0] > 0.4 * bench.height()
         assert bench._rows.sizes()[1] > 0.4 * bench.height()
         assert bench._columns.sizes()[1] > 0.55 * bench.width()
-    desk.window.close()
+        before = bench._rows.sizes()
+        desk.window.close()
+        again = MainWindow(desk.session, desk.window.theme)
+        qtbot.addWidget(again)
+        again.show()
+        assert again.workbench._rows.sizes() == before, "nothing drifts"
+        again.close()
 
 
 def test_f11_in_a_window_of_its_own_takes_the_screen_and_esc_gives_it_back(desk):
