@@ -48,6 +48,7 @@ class CatchDialog(QDialog):
         self.calls = WholeBox(1, 10_000, accessibleName=tr("Calls to keep at most"))
         self.calls.setValue(8)
         self.start = button(tr("Run and catch"), self._catch, role="primary")
+        self.start.setDefault(True)
         self.said = label("", "dim")
         self.modules = self._module_table()
         browse = row(self.script, button(tr("Browse…"), self._browse), stretch=0)

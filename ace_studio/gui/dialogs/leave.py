@@ -51,7 +51,6 @@ class LeaveDialog(QDialog):
         self.stay_button = button(tr("Keep it open"), self.reject, role="primary")
         self.stay_button.setDefault(True)
         self.close_button = button(tr("Close the window"), self.accept)
-        self.close_button.setAutoDefault(False)
         self.setLayout(column(self.words, row(None, self.close_button, self.stay_button), margin=MARGIN))
         unsubscribe = session.subscribe(self._follow)
         self.finished.connect(lambda _: unsubscribe())

@@ -8,6 +8,7 @@ from functools import partial
 from html import escape
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QDialog, QFileDialog, QLabel, QLineEdit, QToolButton, QWidget
 
 from ace_studio.gui.style.icons import stroke_icon
@@ -82,6 +83,11 @@ class SettingsDialog(QDialog):
         self._restyle()
         self._filter("")
         self.search.setFocus()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
+        """Return ends what is typed; Qt would press a button for it, the first one that opens a file dialog."""
+        if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            super().keyPressEvent(event)
 
     def _line(self, setting: Setting) -> QWidget:
         name, words = label(setting.label, "heading"), label(setting.help, "dim")

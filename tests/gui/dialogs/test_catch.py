@@ -2,6 +2,7 @@
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 
 from ace_studio.gui.dialogs.catch import CatchDialog
 from ace_studio.records.messages import CatchRequest, InputsCaught, ModuleCalls
@@ -89,3 +90,10 @@ def test_tab_leaves_the_table_of_modules(desk, dialog):
     desk.bot.keyClick(dialog.modules, Qt.Key.Key_Tab)
     assert dialog.focusWidget() is not dialog.modules
     assert dialog.module.text() == ""
+
+
+def test_return_in_the_field_of_the_script_runs_it(desk, dialog, monkeypatch):
+    monkeypatch.setattr(CatchDialog, "_browse", lambda _: pytest.fail("a file dialog opens"))
+    dialog.script.setText("train.py")
+    QTest.keyClick(dialog.script, Qt.Key.Key_Return)
+    assert isinstance(desk.engine.requests[-1], CatchRequest)

@@ -48,6 +48,13 @@ def test_keys_pressed_without_reading_keep_the_run(long_run, key):
     assert not long_run.engine.cancelled
 
 
+def test_return_on_the_other_button_closes_the_window(long_run):
+    long_run.window.close()
+    (dialog,) = asked(long_run)
+    QTest.keyClick(dialog.close_button, Qt.Key.Key_Return)
+    assert not long_run.window.isVisible()
+
+
 def test_the_question_goes_with_the_run(long_run):
     long_run.do("quit")
     long_run.session.apply(JobCancelled(job=long_run.engine.requests[-1].job))

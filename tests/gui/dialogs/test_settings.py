@@ -119,3 +119,13 @@ def click_remove(desk, packs) -> None:
     button = next(one for one in packs.findChildren(QPushButton) if one.isVisible())
     desk.bot.mouseClick(button, Qt.MouseButton.LeftButton)
     desk.settle()
+
+
+def test_return_in_a_field_opens_and_closes_nothing(dialog, monkeypatch):
+    opened = []
+    monkeypatch.setattr(settings_dialog.QFileDialog, "getOpenFileName", lambda *args: opened.append(args) or ("", ""))
+    for field in (dialog.search, dialog.editors["runs_folder"]):
+        QTest.keyClick(field, Qt.Key.Key_Return)
+    assert not opened and dialog.isVisible()
+    QTest.keyClick(dialog.search, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
