@@ -19,6 +19,7 @@ from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import Int8Style
 from ace_studio.engine.targets.shared.int8_styles import STYLES
 from ace_studio.engine.targets.shared.support import NATIVE, judge_ops
+from ace_studio.engine.torch_private.sizes import sizes_left_as_captured
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
@@ -209,7 +210,8 @@ class Target(ABC):
                     remedy="Choose another precision or another target.",
                     where=next(op_id for op_id, planned in job.plan.assigned.items() if planned is precision),
                 )
-        return self.build(job)
+        with sizes_left_as_captured(job.captured.program):
+            return self.build(job)
 
     def require(self) -> None:
         """Raises: AceError(NOT_INSTALLED) with the reason and the remedy if it cannot be used here."""

@@ -16,7 +16,8 @@ import torch
 from torch.fx.experimental import _config as _shape_config
 
 from ace_studio.engine.replaced import replaced_attribute
-from ace_studio.engine.torch_private.exporting import recurrent_layers_kept_whole, sizes_of_one_are_ordinary
+from ace_studio.engine.torch_private.exporting import sizes_of_one_are_ordinary
+from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.symbols import short_sizes
 
 # --- loading and forgetting ---

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch._decomp import decomposition_table
 from torch._export.serde import serialize
 from torch.export import Dim, ExportedProgram
 from torch.export._trace import _export
@@ -23,6 +21,7 @@ from ace_studio.engine.torch_private.encoder_layers import encoder_layers_as_pla
 from ace_studio.engine.torch_private.even_steps import even_steps_of_any_count
 from ace_studio.engine.torch_private.flex_attention import flex_attention_as_plain_ops
 from ace_studio.engine.torch_private.line_pools import line_pools_of_any_length
+from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
 
 SerializeError: type[Exception] = serialize.SerializeError
@@ -37,58 +36,6 @@ def sizes_of_one_are_ordinary() -> Iterator[None]:
         return
     with _shape_config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
         yield
-
-
-@contextmanager
-def recurrent_layers_kept_whole() -> Iterator[None]:
-    """Trace LSTM, GRU and RNN layers as one operator each, described by the shapes of their results.
-
-    Otherwise torch finds the shapes by unrolling the layer over time, which takes seconds and fixes the number of time
-    steps; where that number is computed (frames of a spectrum), unrolling fails (torch 2.13).
-    """
-    operators = torch.ops.aten
-    described: dict[Any, Callable[..., Any]] = {
-        operators.lstm.input: _lstm_results,
-        operators.gru.input: _rnn_results,
-        operators.rnn_tanh.input: _rnn_results,
-        operators.rnn_relu.input: _rnn_results,
-    }
-    kernels = {op: dict(op.py_kernels) for op in described}
-    unrolling: dict[Any, Callable[..., Any]] = {
-        op: decomposition_table[op] for op in described if op in decomposition_table
-    }
-    try:
-        decomposition_table.update({op: described[op] for op in unrolling})
-        for op, results in described.items():
-            _set_kernels(op, dict.fromkeys(kernels[op], results))
-        yield
-    finally:
-        decomposition_table.update(unrolling)
-        for op, own in kernels.items():
-            _set_kernels(op, own)
-
-
-def _set_kernels(op: Any, kernels: Mapping[Any, Any]) -> None:
-    op.py_kernels.update(kernels)
-    op._dispatch_cache.clear()
-
-
-def _sequence(source: Tensor, hidden: Tensor, *, bidirectional: bool) -> Tensor:
-    """Result of the last layer: [..., features] -> [..., hidden], twice as wide in two directions."""
-    return source.new_empty((*source.shape[:-1], hidden.shape[-1] * (2 if bidirectional else 1)))
-
-
-def _lstm_results(source: Tensor, hx: Sequence[Tensor], *settings: Any) -> tuple[Tensor, Tensor, Tensor]:
-    sequence = _sequence(source, hx[0], bidirectional=settings[_BIDIRECTIONAL])
-    return sequence, torch.empty_like(hx[0]), torch.empty_like(hx[1])
-
-
-def _rnn_results(source: Tensor, hx: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
-    return _sequence(source, hx, bidirectional=settings[_BIDIRECTIONAL]), torch.empty_like(hx)
-
-
-_BIDIRECTIONAL = 5
-"""Position of ``bidirectional`` behind input and state: params, has_biases, layers, dropout, train, bidirectional."""
 
 
 _GRADIENTS_NOT_FOLLOWED = ("has no attribute 'constant'", "Expected FakeTensor, got")

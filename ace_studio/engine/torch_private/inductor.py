@@ -17,9 +17,16 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.quiet import hushed
 from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.adaptive_pools import with_free_pools
 from ace_studio.engine.torch_private.operators import register_quantized_ops, result_dtype
+from ace_studio.engine.torch_private.recurrent_layers import (
+    LAYERS_IN_KERNELS,
+    hide_layers,
+    recurrent_layers_kept_whole,
+    show_layers,
+)
 from ace_studio.records.safe_file import native_stream
 
 
@@ -91,7 +98,7 @@ def _compile_frozen(
     from torch._inductor.compile_fx import compile_fx  # noqa: PLC0415
 
     for attempts_left in reversed(range(MOST_DAMAGED + 1)):
-        own = _copy_without_sources(graph_module)
+        own = _copy_to_compile(graph_module)
         examples, mode = _fake_examples(own)
         try:
             with tracing(TracingContext(mode)), _frozen_settings(before_folding) as seen:
@@ -125,11 +132,12 @@ def damaged_library(message: str) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def _copy_without_sources(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy whose nodes have no sources of their own, so that it is the oldest graph that `origins_of` finds."""
+def _copy_to_compile(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy to compile. Its nodes have no sources of their own, so that it is the oldest that `origins_of` finds."""
     own = copy.deepcopy(graph_module)
     for node in own.graph.nodes:
         node.meta["from_node"] = []
+    hide_layers(own.graph)
     return own
 
 
@@ -162,17 +170,27 @@ def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -
 
     register_quantized_ops()
     seen: list[CompiledNode] = []
+
+    def finish(graph: torch.fx.Graph) -> None:
+        show_layers(graph)
+        seen.extend(_compiled_nodes(graph))
+
     # Inductor's graph cache is off: a hit would skip the passes that we listen to. Compiled C++ is cached all the same.
     settings = {
         "freezing": True,
         "fx_graph_cache": False,
-        "post_grad_custom_post_pass": lambda graph: seen.extend(_compiled_nodes(graph)),
+        "post_grad_custom_post_pass": finish,
     }
+    lowering: Any = importlib.import_module("torch._inductor.lowering")
+    for op in LAYERS_IN_KERNELS:
+        if op not in lowering.lowerings:
+            lowering.make_fallback(op, warn=False, override_decomp=True)
     compiling: Any = importlib.import_module("torch._inductor.compile_fx")
     table = with_free_pools(compiling.select_decomp_table())
     with (
         config.patch(settings), _after_freezing_passes(before_folding), _one_post_op_per_product(),
         replaced_attribute(compiling, "select_decomp_table", lambda: table),
+        recurrent_layers_kept_whole(*LAYERS_IN_KERNELS),
     ):  # fmt: skip
         yield seen
 
@@ -198,11 +216,11 @@ def package_frozen(
 
     Returns: The nodes that code was generated for.
     """
-    with torch.no_grad(), warnings.catch_warnings(action="ignore"):
+    with torch.no_grad(), hushed():  # it logs that it has no entry in C for operators of PyTorch's kernels
         from torch._inductor.compile_fx import compile_fx_aot  # noqa: PLC0415 - takes seconds
         from torch._inductor.package.package import package_aoti  # noqa: PLC0415
 
-        own = _copy_without_sources(graph_module)
+        own = _copy_to_compile(graph_module)
         examples, mode = _fake_examples(own)
         results = tuple(range(len(graph_module.graph.output_node().args[0])))  # type: ignore[arg-type]
         options = {
@@ -314,4 +332,5 @@ def compiler_tables() -> CompilerTables:
     # A fallback has a lowering too, which calls PyTorch. A pass replaces these two by code that draws random numbers.
     written = set(lowering.lowerings) - set(lowering.fallbacks)
     drawn = {torch.ops.aten.rand.default, torch.ops.aten.randn.default}
-    return CompilerTables(dict(table), frozenset(written | drawn))
+    decomposed = {op: function for op, function in table.items() if op not in LAYERS_IN_KERNELS}
+    return CompilerTables(decomposed, frozenset(written | drawn))

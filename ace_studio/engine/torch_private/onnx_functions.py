@@ -105,6 +105,15 @@ def attention(
     return op.MatMul(op.Softmax(scores, axis=-1), value)
 
 
+def matrix_product(first: Any, second: Any) -> Any:
+    """Rows times a stack of matrices, as many times as there are matrices: OpenVINO compiles no other (2026.4)."""
+    stacked = len(second.shape) - 2
+    if len(first.shape) > 1 and stacked > len(first.shape) - 2:
+        sizes = op.Concat(op.Shape(second, start=0, end=stacked), op.Constant(value_ints=[1, 1]), axis=0)
+        first = op.Expand(first, sizes)
+    return op.MatMul(first, second)
+
+
 @cache
 def _theirs(operator: Any) -> Callable[..., Any]:
     """The exporter's own translation."""
@@ -119,5 +128,6 @@ ONNX_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     _aten.select_scatter.default: select_scatter,
     _aten.pad.default: circular_pad,
     _aten.scaled_dot_product_attention.default: attention,
+    _aten.matmul.default: matrix_product,
 }
 """Operator -> its translation, which comes before the exporter's."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +143,31 @@ def size_rules(program: ExportedProgram) -> list[SizeRule]:
             sizes.append((match.group(0), keys, int(match.group(2))))
         rules.append(SizeRule(guard, tuple(sizes)))
     return rules
+
+
+_FINDINGS = ("replacements", "var_to_range", "axioms", "divisible", "guards")
+"""Attributes of torch's shape environment in which it notes what it found or fixed about symbols."""
+
+
+@contextmanager
+def sizes_left_as_captured(program: ExportedProgram) -> Iterator[None]:
+    """Whatever is fixed about the sizes of the program inside the block is forgotten behind it.
+
+    A compiler that asks about a size, such as one that unrolls a loop, fixes it in the shape environment, which all
+    copies of a graph share: whoever built the same program afterwards would find a constant there.
+    """
+    values = (node.meta.get("val") for node in program.graph.find_nodes(op="placeholder"))
+    modes = (getattr(value, "fake_mode", None) for value in values)
+    environments = {id(one): one for mode in modes if (one := getattr(mode, "shape_env", None)) is not None}
+    before = [(one, {name: copy.copy(getattr(one, name)) for name in _FINDINGS}) for one in environments.values()]
+    try:
+        yield
+    finally:
+        for environment, findings in before:
+            made = environment.var_to_range  # symbols that the block made may still be named in what it built
+            vars(environment).update(findings, var_to_range={**made, **findings["var_to_range"]})
+            environment._replacements_version_counter = getattr(environment, "_replacements_version_counter", 0) + 1
+            environment._version_counter += 1  # else answers from before stay in its caches
 
 
 def drop_guards(program: ExportedProgram, needless: Callable[[str], bool]) -> Callable[[], None]:

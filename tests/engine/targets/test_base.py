@@ -40,6 +40,28 @@ def test_a_plan_that_it_can_do_is_built(job):
     assert made().lower(job(Precision.FP32)) == "built"
 
 
+class FixesTheBatch(OnlyFp32):
+    """Asks for the number, as a compiler that unrolls a loop does."""
+
+    def build(self, job):
+        batch = batch_of(job)
+        return int(batch), batch
+
+
+def batch_of(job):
+    return job.captured.program.graph.find_nodes(op="placeholder")[-1].meta["val"].shape[0]
+
+
+def test_a_size_that_one_target_fixes_is_free_for_the_next(job):
+    ready = job(Precision.FP32)
+    name = str(batch_of(ready))
+    target = FixesTheBatch(TargetRow(name="mine", label="Mine", implementation="mine:FixesTheBatch"))
+    size, batch = target.lower(ready)
+    assert size == captured_model("mlp").example.tensors()[0].shape[0]
+    assert str(batch) == str(batch_of(ready)) == name
+    assert not batch.node.shape_env.replacements
+
+
 def test_a_precision_that_it_cannot_do_is_refused_with_its_reason_and_an_op(job):
     with pytest.raises(AceError) as caught:
         made().lower(job(Precision.INT8_WEIGHT))

@@ -25,13 +25,10 @@ from ace_studio.engine.targets.onnx.products import store_transposed
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.adaptive_pools import adaptive_pools_of_any_size
-from ace_studio.engine.torch_private.exporting import (
-    recurrent_layers_kept_whole,
-    results_in_a_list,
-    sizes_of_one_are_ordinary,
-)
+from ace_studio.engine.torch_private.exporting import results_in_a_list, sizes_of_one_are_ordinary
 from ace_studio.engine.torch_private.onnx import onnx_translations
 from ace_studio.engine.torch_private.operators import writes_in_place
+from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.symbols import short_sizes
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable

@@ -128,7 +128,8 @@ def pinned(run: FlatFunction, *, threads: int) -> FlatFunction:
                 ErrorCode.BAD_INPUT,
                 "The compiled model was built for other sizes than this input has",
                 why=str(error).partition("\n")[0],
-                remedy="Give an example of this size when tracing, so that the dimension becomes dynamic.",
+                remedy="If the shape table calls the dimension static, give an example of this size when tracing; if "
+                "it calls it dynamic, the compiler fixed it: take another target.",
             ) from error
 
     return call
