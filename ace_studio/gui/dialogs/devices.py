@@ -43,8 +43,7 @@ class DevicesDialog(QDialog):
         self.check_button = button(tr("Check"), self._check)
         self.remove_button = button(tr("Remove"), self._remove)
         close = button(tr("Close"), self.accept)
-        for other in (self.check_button, self.remove_button, close):
-            other.setAutoDefault(False)
+        self.add_button.setDefault(True)
         self.said = selectable(label("", "dim"))
         self._say = partial(show_words, self.said)
         self.checking = WorkThread(self)

@@ -73,9 +73,7 @@ class EngineHostDialog(QDialog):
         self.stop_button = button(tr("Cancel the installation"), self.work.ask_to_stop)
         self.use_button = button(tr("Use it"), self._use, role="primary")
         self.use_button.setDefault(True)
-        others = (self.browse_button, self.check_button, self.install_button, self.stop_button)
-        for other in (*others, cancel := button(tr("Cancel"), self.reject)):
-            other.setAutoDefault(False)
+        cancel = button(tr("Cancel"), self.reject)
         self._asked = ("", "")
         self._report: HostReport | None = None
         """What was found about what is written now."""

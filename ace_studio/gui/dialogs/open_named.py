@@ -35,7 +35,6 @@ class OpenNamedDialog(QDialog):
         self.open_button.setDefault(True)
         self.open_button.setEnabled(False)
         cancel = button(tr("Cancel"), self.reject)
-        cancel.setAutoDefault(False)
         self.setLayout(column(words, self.name, self.said, row(None, cancel, self.open_button), margin=MARGIN))
         self.accepted.connect(lambda: open_path(self.name.text().strip()))
         self.name.setFocus()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.dialogs.open_named import OpenNamedDialog
 
@@ -34,6 +35,15 @@ def test_what_is_no_name_cannot_be_opened_and_says_how_names_begin(desk, dialog)
 def test_esc_opens_nothing(desk, dialog):
     QTest.keyClicks(dialog.name, "timm:resnet18")
     QTest.keyClick(dialog.name, Qt.Key.Key_Escape)
+    desk.settle()
+    assert desk.window.findChildren(OpenNamedDialog) == [] and desk.document.recipe.model.source == ""
+
+
+def test_return_on_cancel_opens_nothing(desk, dialog):
+    QTest.keyClicks(dialog.name, "timm:resnet18")
+    cancel = next(each for each in dialog.findChildren(QPushButton) if each is not dialog.open_button)
+    cancel.setFocus()
+    QTest.keyClick(cancel, Qt.Key.Key_Return)
     desk.settle()
     assert desk.window.findChildren(OpenNamedDialog) == [] and desk.document.recipe.model.source == ""
 
