@@ -72,6 +72,11 @@ def pieces(x: Tensor) -> tuple[Tensor, ...]:
     return first.sum(1), second.sum(1) * third.sum(1), before, behind, *x.split((x.shape[1] + 1) // 2, 1)
 
 
+def stacks(x: Tensor) -> tuple[Tensor, ...]:
+    matrices = torch.arange(24.0).reshape(3, 8, 1).sin()
+    return x[0] @ matrices, x @ matrices[0], x[:, 0] @ x.sum(1).unsqueeze(0).transpose(1, 2), x @ matrices[0, :, 0]
+
+
 class Calls(nn.Module):
     def __init__(self, function) -> None:
         super().__init__()
@@ -83,7 +88,7 @@ class Calls(nn.Module):
 
 @pytest.mark.parametrize(
     "function",
-    [products, repeats, slices_written, entries_written, pads, attentions, pieces],
+    [products, repeats, slices_written, entries_written, pads, attentions, pieces, stacks],
     ids=lambda one: one.__name__,
 )
 def test_both_runtimes_compute_what_torch_does_at_every_size(function):

@@ -192,7 +192,7 @@ def quantize_static(model: Any, chosen: static.StaticChoice, *, shared_scale: Co
                 "ActivationSymmetric": False,  # ranges around 0 were made so before
                 # A grid around 0 does not end at 0, so the ReLU in front of it must stay.
                 "QDQKeepRemovableActivations": bool(chosen.symmetric),
-                "TensorQuantOverrides": {name: [{}] for name in sorted(shared_scale)},
+                "TensorQuantOverrides": {name: [{}] for name in sorted({*shared_scale, *_stacks(model)})},
             },
         )
         quantizer.quantize_model()
@@ -200,6 +200,12 @@ def quantize_static(model: Any, chosen: static.StaticChoice, *, shared_scale: Co
     read_float_values(quantizer.model.model, nodes)
     shield_float_products(quantizer.model.model, nodes)
     return quantizer.model.model
+
+
+def _stacks(model: Any) -> set[str]:
+    """Names of the constants that are stacks of matrices: the kernel takes one scale for them, or one per element."""
+    stacks = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 2}
+    return stacks & {node.input[1] for node in model.graph.node if node.op_type == "MatMul"}
 
 
 def without_biases(model: Any, chosen: frozenset[str]) -> frozenset[str]:

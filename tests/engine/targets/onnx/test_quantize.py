@@ -134,3 +134,25 @@ def test_what_the_quantizer_made_before_is_not_quantized_again():
     program.model.graph.node.append(pair)
     with pytest.raises(AceError, match="quantized already"):
         quantize_program(program, job_for(TARGET, captured, Precision.INT8_STATIC), lambda _: None)
+
+
+class Ensemble(nn.Module):
+    """One input times a stack of matrices, as ensembles under ``vmap`` have it."""
+
+    def __init__(self):
+        super().__init__()
+        self.stack = nn.Parameter(_random(3, 16, 8))
+
+    def forward(self, x):
+        return (x @ self.stack).relu().mean(0)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_a_product_with_a_stack_of_matrices_is_quantized(name):
+    if name == "openvino":
+        pytest.importorskip("nncf")
+    captured = capture(TinyModel(Ensemble().eval(), [(_random(2, 16),), (_random(5, 16, seed=1),)]))
+    lowered = TARGETS[name].lower(job_for(TARGETS[name], captured, Precision.INT8_STATIC))
+    assert "int8-static" in {one.actual for one in lowered.read_back()}
+    for example in captured.examples:
+        assert sqnr_db(example.call(captured.module), example.call(lowered)) > 30
