@@ -278,6 +278,7 @@ _PRODUCTS = frozenset(
      "LSTMSequence", "LSTMCell", "MHA", "GroupConvolution"}
 )  # fmt: skip
 _SEQUENCES = frozenset({"RNNSeq", "LSTMSequence", "GRUSequence"})
+_ELEMENTWISE = frozenset({"Eltwise", "Subgraph"})
 _CONVERSIONS = frozenset({"Reorder", "FakeQuantize", "Convert", "Subgraph_Reorder"})
 _TYPE_PRECISION = {
     "u8": Precision.INT8_STATIC,
@@ -377,6 +378,9 @@ def _plain_name(name: str) -> str:
 def _precision(node: Any, layer: str, *, is_dynamic: bool) -> str:
     """The precision that a layer computes in."""
     runtime, primitive = _text(node, "runtimePrecision"), _text(node, "primitiveType")
+    if layer in _ELEMENTWISE:  # OpenVINO tells the type of the first input, which may be a mask over floats
+        read = [_text(one.get_source_output().get_node(), "outputPrecisions") for one in node.inputs()]
+        runtime = next((one for one in read if one in _FLOATS), runtime)
     if layer == "Gather" and _text(node, "outputPrecisions") in _FLOATS and _packed_weight_bits(node, place=0):
         return Precision.INT8_WEIGHT
     bits = _packed_weight_bits(node) if layer in _PRODUCTS and primitive.endswith(("f32", "bf16", "f16")) else 0

@@ -232,6 +232,16 @@ def test_truth_values_in_eight_bits_are_not_called_quantized():
     assert "int8-static" not in actual_of(lowered).values()
 
 
+def test_values_that_a_mask_picks_are_not_called_quantized():
+    class Masked(nn.Module):
+        def forward(self, x, mask):
+            return x.masked_fill(mask, -1.0).softmax(-1)
+
+    captured = capture(TinyModel(Masked(), [(torch.randn(2, 4, 6), torch.rand(2, 1, 6) > 0.5)]))
+    lowered = TARGET.lower(job_for(TARGET, captured, Precision.FP32))
+    assert {actual.actual for actual in lowered.read_back()} <= {Precision.FP32, None}
+
+
 def test_a_layer_that_is_called_twice_is_quantized_beside_a_table():
     class Twice(nn.Module):
         def __init__(self):
