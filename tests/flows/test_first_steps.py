@@ -106,7 +106,7 @@ def hand(qtbot, qapp, tmp_path):
     studio.window.show()
     qtbot.waitUntil(lambda: studio.session.document.environment is not None, timeout=LOAD_S)
     yield Hand(qtbot, studio)
-    studio.window.close()
+    studio.window.leave()
     studio.close()
 
 

@@ -91,5 +91,5 @@ def test_the_window_lists_it_among_the_targets_and_in_the_results(qtbot, qapp, f
     qtbot.wait(200)
     model = studio.window.workbench.panel("results").model
     assert "toy" in [model.index(row, 1).data() for row in range(model.rowCount())]
-    studio.window.close()
+    studio.window.leave()
     studio.close()

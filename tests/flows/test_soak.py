@@ -58,7 +58,7 @@ def studio(qtbot, qapp, tmp_path):
     made.session.choices.set_measure(MeasureChoice(rounds=3, threads=1))
     made.session.choices.set_targets(["onnxruntime"])
     yield made
-    made.window.close()
+    made.window.leave()
     made.close()
     assert children_of_this_process() <= before
 

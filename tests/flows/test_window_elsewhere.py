@@ -67,7 +67,7 @@ def studio(qtbot, qapp, tmp_path):
     made.window.show()
     qtbot.waitUntil(made._preload.isFinished, timeout=LOAD_S)
     yield made
-    made.window.close()
+    made.window.leave()
     made.close()
 
 

@@ -67,7 +67,7 @@ def studio(qtbot, qapp, tmp_path):
     made.window.show()
     qtbot.waitUntil(lambda: made.session.document.environment is not None, timeout=LOAD_S)
     yield made
-    made.window.close()
+    made.window.leave()
     made.close()
 
 

@@ -138,7 +138,7 @@ def open_desk(qtbot, qapp, folder: Path):
     made = Desk(window, session, engine, qtbot)
     made.settle()
     yield made
-    window.close()
+    window.leave()
     theme.setParent(None)
 
 
