@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,17 +26,18 @@ def line_pools_of_any_length() -> Iterator[None]:
 
 def _free_max_pool1d(
     input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = (),
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
+    kernel_size: Any,  # a number, or a sequence of one, as all that follow
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
     stride = kernel_size if stride in (None, (), []) else stride
-    if not isinstance(input.shape[-1], torch.SymInt):
+    length: object = input.shape[-1]
+    if not isinstance(length, torch.SymInt):
         return _max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
-    sides = [
+    sides: Any = [
         [beside, side if isinstance(side, int) else side[0]]
         for beside, side in ((1, kernel_size), (1, stride), (0, padding), (1, dilation))
     ]
-    return torch.max_pool2d(input.unsqueeze(-2), *sides, ceil_mode).squeeze(-2)
+    return torch.max_pool2d(input.unsqueeze(-2), *sides, ceil_mode=ceil_mode).squeeze(-2)

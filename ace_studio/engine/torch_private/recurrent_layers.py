@@ -91,16 +91,16 @@ def show_layers(graph: fx.Graph) -> None:
 @functools.cache
 def _hidden_ops() -> Mapping[Any, Any]:
     """Layer -> its stand-in, which computes the same."""
-    library = torch.library.Library("ace_studio_layers", "DEF")  # type: ignore[no-untyped-call]
+    library: Any = torch.library.Library("ace_studio_layers", "DEF")  # type: ignore[no-untyped-call]
     _declared.append(library)
+    hidden = {}
     for op in LAYERS_IN_KERNELS:
         name, schema = op._schema.name.split("::")[1], str(op._schema)
         library.define(name + schema[schema.index("(") :])
         library.impl(name, op, "CompositeExplicitAutograd")
         library.impl(name, _rnn_results, "Meta")
-    return {
-        op: getattr(torch.ops.ace_studio_layers, op._schema.name.split("::")[1]).default for op in LAYERS_IN_KERNELS
-    }
+        hidden[op] = getattr(torch.ops.ace_studio_layers, name).default
+    return hidden
 
 
 _declared: list[torch.library.Library] = []
