@@ -36,8 +36,10 @@ def _free_max_pool1d(
     length: object = input.shape[-1]
     if not isinstance(length, torch.SymInt):
         return _max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
-    sides: Any = [
+    pool: Any = torch.max_pool2d
+    sides = [
         [beside, side if isinstance(side, int) else side[0]]
         for beside, side in ((1, kernel_size), (1, stride), (0, padding), (1, dilation))
     ]
-    return torch.max_pool2d(input.unsqueeze(-2), *sides, ceil_mode=ceil_mode).squeeze(-2)
+    pooled: Tensor = pool(input.unsqueeze(-2), *sides, ceil_mode)
+    return pooled.squeeze(-2)
