@@ -72,6 +72,8 @@ class CaptureAttempts:
     """Time of the methods whose graphs refused an example by a condition on sizes: all methods trace such a path."""
     _refused: Example | None = None
     """The user's example that the last graph refused by a condition on sizes."""
+    _traced: dict[tuple[tuple[int, ...], ...], ExportedProgram | Failure] = field(default_factory=dict)
+    """Shapes of an example -> what the method that is tried gave for it; a large model takes minutes to trace."""
 
     def note(self, outcome: CaptureAttempt) -> None:
         """Keep an outcome and tell the user."""
@@ -86,6 +88,7 @@ class CaptureAttempts:
         If a condition of the model's code refuses it, the refused example is traced: its path may hold for both.
         """
         started = time.monotonic()
+        self._traced.clear()
         outcome, accepted = self._try_once(method)
         if outcome.status is AttemptStatus.WRONG and (wider := self.reference.widened()) is not None:
             self.reference = wider
@@ -100,6 +103,7 @@ class CaptureAttempts:
         seconds = time.monotonic() - started
         self.spent_on_paths_s += seconds if is_path and accepted is None else 0.0
         self.note(msgspec.structs.replace(outcome, seconds=seconds))
+        self._traced.clear()
         return accepted
 
     def _try_once(self, method: CaptureMethod) -> tuple[CaptureAttempt, WholeCapture | None]:
@@ -129,6 +133,11 @@ class CaptureAttempts:
 
     def _capture(self, method: CaptureMethod, example: Example) -> ExportedProgram | Failure:
         """The method's graph, or why it has none."""
+        if example.shapes() not in self._traced:
+            self._traced[example.shapes()] = self._trace(method, example)
+        return self._traced[example.shapes()]
+
+    def _trace(self, method: CaptureMethod, example: Example) -> ExportedProgram | Failure:
         assert method.capture is not None
         reference, capture, own = self.reference, method.capture, example.copied()
         free = sum(len(one.dynamic_dims()) for one in reference.inputs)

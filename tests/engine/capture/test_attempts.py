@@ -105,6 +105,25 @@ def test_a_point_that_computes_something_else_is_still_refused() -> None:
     assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
 
 
+class LongRowsTakeAnotherPath(nn.Module):
+    """With the same result. It counts how often it is traced."""
+
+    traces = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if isinstance(x.shape[1], torch.SymInt):
+            type(self).traces += 1
+        return x.sin() * 2 if x.shape[1] > 20 else x.sin() + x.sin()
+
+
+def test_every_example_is_traced_once_by_a_method() -> None:
+    examples = [(torch.randn(2, 40),), (torch.randn(2, 7),)]
+    with pytest.raises(AceError) as caught:
+        capture(LongRowsTakeAnotherPath(), examples, Recipe(capture=CaptureChoice(rungs=("export",))))
+    assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
+    assert LongRowsTakeAnotherPath.traces == len(examples)
+
+
 torch.set_num_threads(1)
 
 
