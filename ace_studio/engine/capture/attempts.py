@@ -72,8 +72,8 @@ class CaptureAttempts:
     """Time of the methods whose graphs refused an example by a condition on sizes: all methods trace such a path."""
     _refused: Example | None = None
     """The user's example that the last graph refused by a condition on sizes."""
-    _traced: dict[tuple[tuple[int, ...], ...], ExportedProgram | Failure] = field(default_factory=dict)
-    """Shapes of an example -> what the method that is tried gave for it; a large model takes minutes to trace."""
+    _traced: list[tuple[Example, ExportedProgram | Failure]] = field(default_factory=list)
+    """What the method that is tried gave for each example; a large model takes minutes to trace."""
 
     def note(self, outcome: CaptureAttempt) -> None:
         """Keep an outcome and tell the user."""
@@ -88,7 +88,6 @@ class CaptureAttempts:
         If a condition of the model's code refuses it, the refused example is traced: its path may hold for both.
         """
         started = time.monotonic()
-        self._traced.clear()
         outcome, accepted = self._try_once(method)
         if outcome.status is AttemptStatus.WRONG and (wider := self.reference.widened()) is not None:
             self.reference = wider
@@ -133,9 +132,11 @@ class CaptureAttempts:
 
     def _capture(self, method: CaptureMethod, example: Example) -> ExportedProgram | Failure:
         """The method's graph, or why it has none."""
-        if example.shapes() not in self._traced:
-            self._traced[example.shapes()] = self._trace(method, example)
-        return self._traced[example.shapes()]
+        found = next((program for traced, program in self._traced if traced is example), None)
+        if found is None:
+            found = self._trace(method, example)
+            self._traced.append((example, found))
+        return found
 
     def _trace(self, method: CaptureMethod, example: Example) -> ExportedProgram | Failure:
         assert method.capture is not None

@@ -85,10 +85,8 @@ def choose_static(
         more = f". So do {len(others)} more ops with such an input ({shown})" if others else ""
         job.reporter.warn("calibration-constant", words + more, where=first)
     products = [node for node in products if not _constant_inputs(node, ranges)]
-    last = _small_last_convolutions(program, products)
-    floats = dict.fromkeys(last, "it is the last convolution, and an 8-bit result would leave 256 scores") | dict(
-        kept or {}
-    )
+    reason = "it is the last convolution, and an 8-bit result would leave 256 scores"
+    floats = {**dict.fromkeys(_small_last_convolutions(program, products), reason), **(kept or {})}
     notes |= {program.owners[node.name][0]: floats[node.name] for node in products if node.name in floats}
     products = [node for node in products if node.name not in floats]
     for node in program.model.graph.node:
