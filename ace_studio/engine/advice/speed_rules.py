@@ -31,10 +31,10 @@ def use_another_target(facts: Facts) -> Advice | None:
     """A runtime that is usually faster was not tried: it is not installed, or the recipe does not name it."""
     best, gain = None, WORTH
     for one in facts.fitting_targets:
-        usual = TARGET_ROWS[one.name].typical_speedup(facts.run.precision, is_convolutional=facts.is_convolutional)
         was_tried = any(run.target == one.name for run in facts.result.runs)
-        if usual and facts.run.speedup and not was_tried and usual / facts.run.speedup > gain:
-            best, gain = one, usual / facts.run.speedup
+        expected = _expected_gain(facts, one.name, facts.run.precision)
+        if not was_tried and expected > gain:
+            best, gain = one, expected
     if best is None or (not best.available and not best.install):
         return None
     missing = "is not installed" if not best.available else "is not among the recipe's targets"
@@ -43,13 +43,27 @@ def use_another_target(facts: Facts) -> Advice | None:
         kind=f"target-{best.name}",
         title=f"Try {best.label}",
         why=f"It {missing}. {facts.run.target} is {facts.run.speedup or 0.0:.2f} times as fast as the original; "
-        f"{best.label} usually reaches {gain * (facts.run.speedup or 0.0):.1f} on {kind} at {facts.run.precision}.",
+        f"{best.label} is usually {gain:.1f} times as fast as that on {kind} at {facts.run.precision}.",
         estimate=f"about {gain:.1f} times as fast as now, judged by other networks",
         quantity=AdviceQuantity.LATENCY,
         estimated_gain=round(gain, 2),
         change={"targets": {"names": ["auto"]}},
         do_first="" if best.available else f"Install it: {best.install}",
     )
+
+
+def _expected_gain(facts: Facts, target: str, precision: str) -> float:
+    """How much faster than the chosen run another one may be; 0 where nothing is known.
+
+    A model that gains less than usual in the chosen run, such as one of tiny layers, is expected to gain less in the
+    other run too. So typical speed-ups are compared with each other, unless this run exceeds its typical one.
+    """
+
+    def typical(name: str, at: str) -> float:
+        return TARGET_ROWS[name].typical_speedup(at, is_convolutional=facts.is_convolutional) or 0.0
+
+    reached = max(facts.run.speedup or 0.0, typical(facts.run.target, facts.run.precision))
+    return typical(target, precision) / reached if facts.run.speedup else 0.0
 
 
 def lower_the_precision(facts: Facts) -> Advice | None:
@@ -59,9 +73,9 @@ def lower_the_precision(facts: Facts) -> Advice | None:
         if str(precision) in facts.tried or (not facts.has_slack and precision is not Precision.BF16):
             continue
         for name in facts.can(precision):
-            usual = TARGET_ROWS[name].typical_speedup(precision, is_convolutional=facts.is_convolutional)
-            if usual and facts.run.speedup and usual / facts.run.speedup > gain:
-                best, gain, target = precision, usual / facts.run.speedup, name
+            expected = _expected_gain(facts, name, precision)
+            if expected > gain:
+                best, gain, target = precision, expected, name
     if best is None:
         return None
     return Advice(

@@ -16,7 +16,7 @@ from tests.engine.advice.finished_run import FLOAT_RUN, HERE, RECIPE, RUN, appli
 def test_what_the_goal_misses_comes_first_and_three_are_enough():
     misses = replace(RECIPE, goal=Goal(min_sqnr_db=30.0), targets=TargetsChoice(names=("onnxruntime",)))
     everything = {"sensitivity": scan(5.0, 30.0, 30.0), "targets": HERE, "cores": 16}
-    cards = advise(facts(recipe=misses, **everything))
+    cards = advise(facts(replace(RUN, target="inductor"), recipe=misses, **everything))
     assert len(cards) == 3 and cards[0].kind == "keep-ops-high"
     fast = replace(RECIPE, targets=TargetsChoice(names=("onnxruntime",)))
     assert advise(facts(replace(RUN, sqnr_db=35.0), recipe=fast, **everything))[0].quantity is AdviceQuantity.LATENCY
@@ -24,7 +24,7 @@ def test_what_the_goal_misses_comes_first_and_three_are_enough():
 
 def test_a_large_gain_that_helps_no_missed_bound_comes_after_what_helps_one():
     recipe = replace(RECIPE, goal=Goal(max_latency_ratio=0.1, optimize=Objective.ACCURACY))
-    slow = replace(RUN, speedup=1.2)
+    slow = replace(RUN, target="inductor", speedup=1.2)
     noise = scan(5.0, 90.0, 90.0)
     assert keep_the_worst_ops(facts(slow, recipe=recipe, sensitivity=noise)).estimated_gain == 60.0
     cards = advise(facts(slow, recipe=recipe, targets=HERE, sensitivity=noise))

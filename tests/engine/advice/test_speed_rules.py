@@ -33,18 +33,25 @@ from tests.engine.advice.finished_run import (
 
 def test_a_runtime_that_is_not_installed_comes_with_its_install_line():
     missing = TargetReport(name="openvino", label="OpenVINO", available=False, install="pip install openvino")
-    card = use_another_target(facts(FLOAT_RUN, targets=(missing,)))
+    inductor = replace(FLOAT_RUN, target="inductor")
+    card = use_another_target(facts(inductor, targets=(missing,)))
     assert "pip install openvino" in card.do_first and card.estimated_gain == pytest.approx(1.8 / 1.5, abs=0.01)
-    assert use_another_target(facts(replace(FLOAT_RUN, speedup=1.79), targets=(missing,))) is None
+    assert use_another_target(facts(replace(inductor, speedup=1.79), targets=(missing,))) is None
+
+
+def test_a_model_that_gains_little_is_not_promised_what_others_gain():
+    slow = replace(FLOAT_RUN, target="inductor", speedup=0.16)
+    missing = TargetReport(name="openvino", label="OpenVINO", available=False, install="pip install openvino")
+    assert use_another_target(facts(slow, targets=(missing,))).estimated_gain == pytest.approx(1.8 / 1.5, abs=0.01)
 
 
 def test_a_runtime_that_was_left_out_of_the_recipe_can_be_applied():
-    recipe = replace(RECIPE, targets=TargetsChoice(names=("onnxruntime",)))
-    given = facts(FLOAT_RUN, recipe=recipe, targets=HERE)
+    recipe = replace(RECIPE, targets=TargetsChoice(names=("inductor",)))
+    given = facts(replace(RUN, target="inductor"), recipe=recipe, targets=HERE)
     card = use_another_target(given)
     assert card.kind == "target-openvino" and card.change and not card.do_first
     assert applies(card, given).targets.names == ("auto",)
-    tried = (FLOAT_RUN, replace(FLOAT_RUN, target="openvino", status=RunStatus.FAILED))
+    tried = (RUN, replace(RUN, target="openvino", status=RunStatus.FAILED))
     assert use_another_target(facts(recipe=recipe, targets=HERE, runs=tried)) is None
 
 
@@ -54,7 +61,7 @@ def test_a_lower_precision_is_advised_where_there_is_accuracy_to_give():
     given = facts(with_slack, recipe=recipe, targets=HERE)
     card = lower_the_precision(given)
     assert card.kind == "precision-int8-static" and "1.00% that is allowed only 0.00% is used" in card.why
-    assert card.estimated_gain == pytest.approx(5.3 / 1.5, abs=0.01)
+    assert card.estimated_gain == pytest.approx(5.3 / 1.8, abs=0.01)
     assert applies(card, given).plan == Plan(default=Precision.INT8_STATIC)
     assert lower_the_precision(facts(without, recipe=recipe, targets=HERE)).kind == "precision-bf16"
 
