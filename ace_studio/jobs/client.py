@@ -165,7 +165,7 @@ class WorkerClient:
                 self._worker.is_silent = True
             return self._worker
 
-    def _worker_ended(self, worker: WorkerProcess, problem: Problem, exit_code: int | None) -> None:
+    def _worker_ended(self, worker: WorkerProcess, problem: Problem) -> None:
         """Report the end of a worker, or go on in a new one. Called last, in the worker's own thread."""
         with self._lock:
             requests, may_go_on = worker.finish()
@@ -174,7 +174,7 @@ class WorkerClient:
                 pass
             elif rescue is None:
                 job = requests[0].job if requests else ""
-                self._events.put(messages.WorkerLost(job=job, problem=worker.watch.cause(problem), exit_code=exit_code))
+                self._events.put(messages.WorkerLost(job=job, problem=worker.watch.cause(problem)))
             else:
                 job, detail = rescue.request.job, f"a new process, going on without {rescue.lost}"
                 if rescue.outcome is not None:

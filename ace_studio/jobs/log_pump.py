@@ -45,18 +45,15 @@ class LineBudget:
 class LogPump:
     """Reads one stream of the worker in a thread of its own, until every process has closed it."""
 
-    def __init__(
-        self, descriptor: int, *, stream: str, emit: Callable[[str, str], None], tail: deque[str] | None = None
-    ) -> None:
-        """``emit(text, stream)`` is called for each line passed on; ``tail`` gets the last lines in any case."""
+    def __init__(self, descriptor: int, *, emit: Callable[[str], None], tail: deque[str]) -> None:
+        """``emit`` is called with each line passed on; ``tail`` gets the last lines in any case."""
         self._descriptor = descriptor
-        self._stream = stream
         self._emit = emit
-        self.tail: deque[str] = deque(maxlen=TAIL_LINES) if tail is None else tail
+        self._tail = tail
         self._budget = LineBudget()
         self._rest = b""
         self._left_out = 0
-        self._thread = threading.Thread(target=self._pump, name=f"ace-{stream}", daemon=True)
+        self._thread = threading.Thread(target=self._pump, name="ace-log", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -110,15 +107,15 @@ class LogPump:
         if granted and self._left_out:
             self._say_left_out()
         texts = [_text(line) for line in lines]
-        self.tail.extend(texts)
+        self._tail.extend(texts)
         for text in texts[:granted]:
-            self._emit(text, self._stream)
+            self._emit(text)
         self._left_out += len(lines) - granted
         return granted == len(lines)
 
     def _say_left_out(self) -> None:
         if self._left_out:
-            self._emit(f"... {self._left_out} lines left out ...", self._stream)
+            self._emit(f"... {self._left_out} lines left out ...")
             self._left_out = 0
 
 

@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Mapping
 from os import _exit as end_process
@@ -41,7 +40,6 @@ FIRST_DESCRIPTOR = 500
 
 def run_worker(config: Mapping[str, Any]) -> NoReturn:
     """Connect, import the engine, send WorkerReady, serve until the parent ends or says stop, and end the process."""
-    begin = time.perf_counter()
     channel = Channel(_connect(config))
     handlers = load_handlers(str(config.get("handlers") or ENGINE_MODULE))
     if not config.get("handlers"):
@@ -53,7 +51,6 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
         pid=os.getpid(),
         python=platform.python_version(),
         torch=str(getattr(torch, "__version__", "")),
-        seconds=time.perf_counter() - begin,
     )
     channel.send(messages.encode_message(ready))
     Worker(channel, handlers).serve()

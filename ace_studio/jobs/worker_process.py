@@ -51,7 +51,7 @@ class WorkerProcess:
         options: LaunchOptions,
         put: Callable[[messages.AnyEvent], None],
         *,
-        ended: Callable[[WorkerProcess, Problem, int | None], None],
+        ended: Callable[[WorkerProcess, Problem], None],
         attempt_grace_s: float,
         start_limit_s: float = START_LIMIT_S,
         limits: Callable[[], LimitsChoice] | None = None,
@@ -196,7 +196,7 @@ class WorkerProcess:
         try:
             launched = launch(self._options)
         except OSError as error:
-            self._on_end(self, cannot_start(self._options.interpreter, error), None)
+            self._on_end(self, cannot_start(self._options.interpreter, error))
             return
         with self._lock:
             self._launched = launched
@@ -212,7 +212,7 @@ class WorkerProcess:
             reader.start()
         except RuntimeError as error:  # no further thread
             self.kill(cannot_start(self._options.interpreter, error))
-        exit_code = launched.process.wait()
+        launched.process.wait()
         self._start_timer.cancel()
         # What the worker left behind holds our channel and pipes open, and must not outlive it in any case.
         kill_group(launched.process.pid)
@@ -225,19 +225,19 @@ class WorkerProcess:
             if stream is not None:
                 stream.close()
         death = Death(
-            exit_code=exit_code,
+            exit_code=launched.process.returncode,
             was_ready=self._was_ready,
             was_oom_kill=oom_kills() > oom_kills_before,
             interpreter=self._options.interpreter,
             tail=tuple(self._tail),
         )
-        self._on_end(self, found_at(self._cause, death) if self._cause else cause_of_death(death), exit_code)
+        self._on_end(self, found_at(self._cause, death) if self._cause else cause_of_death(death))
 
     def _start_pumps(self, process: subprocess.Popen[bytes]) -> list[LogPump]:
         pumps = []
-        for stream, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
+        for stream in (process.stdout, process.stderr):
             if stream is not None:
-                pump = LogPump(stream.fileno(), stream=name, emit=self._log, tail=self._tail)
+                pump = LogPump(stream.fileno(), emit=self._log, tail=self._tail)
                 pump.start()
                 pumps.append(pump)
         return pumps
@@ -300,8 +300,8 @@ class WorkerProcess:
             with suppress(ChannelLost):
                 self._channel.send(payload)
 
-    def _log(self, text: str, stream: str) -> None:
-        self._tell(lambda job: messages.LogLine(job=job, text=text, stream=stream))
+    def _log(self, text: str) -> None:
+        self._tell(lambda job: messages.LogLine(job=job, text=text))
 
     def _tell(self, event: Callable[[str], messages.AnyEvent]) -> None:
         """Put an event of the parent's own, about the running job."""

@@ -51,7 +51,7 @@ class ReplayEngine:
         self.ready()
 
     def ready(self) -> None:
-        self.session.apply(WorkerReady(protocol=1, pid=1, python="3", torch="2", seconds=0.1))
+        self.session.apply(WorkerReady(protocol=1, pid=1, python="3", torch="2"))
 
     def events_for(self, request: AnyRequest) -> list[AnyEvent]:
         return [replace(event, job=request.job) for event in self._recorded[str(VERBS[type(request)])]]

@@ -170,7 +170,7 @@ def test_progress_is_a_sign_of_life_and_a_line_of_the_log_is_none():
         watched.watch.observe(Progress(phase=Phase.EAGER))
         assert not watched.over.wait(0.3)
     for _ in range(20):
-        watched.watch.observe(LogLine(text="still here", stream="stdout"))
+        watched.watch.observe(LogLine(text="still here"))
         if watched.over.wait(0.3):
             break
     assert watched.problem is not None

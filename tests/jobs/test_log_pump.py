@@ -1,22 +1,24 @@
 import os
+from collections import deque
 
 import pytest
 
-from ace_studio.jobs.log_pump import BURST_LINES, LINE_LIMIT, LINES_PER_S, TAIL_LINES, LineBudget, LogPump
+from ace_studio.jobs.log_pump import BURST_LINES, LINE_LIMIT, LINES_PER_S, LineBudget, LogPump
 
 
-def pumped(*chunks: bytes) -> tuple[list[str], LogPump]:
-    """The lines that went on, and the pump, after these bytes and the end."""
+def pumped(*chunks: bytes) -> tuple[list[str], deque[str]]:
+    """The lines that went on, and the last ones, after these bytes and the end."""
     reading, writing = os.pipe()
     lines: list[str] = []
-    pump = LogPump(reading, stream="stdout", emit=lambda text, stream: lines.append(text))
+    tail = deque[str](maxlen=200)
+    pump = LogPump(reading, emit=lines.append, tail=tail)
     pump.start()
     for chunk in chunks:
         os.write(writing, chunk)
     os.close(writing)
     pump.join(10)
     os.close(reading)
-    return lines, pump
+    return lines, tail
 
 
 def test_lines_go_on_one_by_one_the_last_without_an_end_too() -> None:
@@ -38,18 +40,18 @@ def test_a_long_line_is_cut() -> None:
 
 def test_of_a_flood_the_first_lines_and_the_last_ones_are_known() -> None:
     flood = b"".join(b"%d\n" % number for number in range(60_000))
-    lines, pump = pumped(*(flood[at : at + 50_000] for at in range(0, len(flood), 50_000)))
+    lines, tail = pumped(*(flood[at : at + 50_000] for at in range(0, len(flood), 50_000)))
     assert lines[:3] == ["0", "1", "2"]
     assert len(lines) < 5000
     shown = [line for line in lines if "left out" not in line]
     left_out = sum(int(line.split()[1]) for line in lines if "left out" in line)
     assert abs(len(shown) + left_out - 60_000) < 50
-    assert list(pump.tail)[-1] == "59999" and len(pump.tail) == TAIL_LINES
+    assert tail[-1] == "59999" and len(tail) == tail.maxlen
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
-    _, pump = pumped(*[b"x" * 60_000 for _ in range(40)])
-    assert sum(map(len, pump.tail)) < 100_000
+    _, tail = pumped(*[b"x" * 60_000 for _ in range(40)])
+    assert sum(map(len, tail)) < 100_000
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.5, 100.0])

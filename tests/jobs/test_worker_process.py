@@ -18,12 +18,12 @@ class Owner:
 
     def __init__(self, **options: str) -> None:
         self.events: queue.Queue[AnyEvent] = queue.Queue()
-        self.ends: list[tuple[Problem, int | None, tuple[list[InspectRequest], bool]]] = []
+        self.ends: list[tuple[Problem, tuple[list[InspectRequest], bool]]] = []
         launch = LaunchOptions(handlers=HANDLERS, **options)
         self.worker = WorkerProcess(launch, self.events.put, ended=self.ended, attempt_grace_s=5.0)
 
-    def ended(self, worker: WorkerProcess, problem: Problem, exit_code: int | None) -> None:
-        self.ends.append((problem, exit_code, worker.finish()))
+    def ended(self, worker: WorkerProcess, problem: Problem) -> None:
+        self.ends.append((problem, worker.finish()))
 
     def take(self, kind: type[AnyEvent]) -> AnyEvent:
         while not isinstance(event := self.events.get(timeout=20), kind):
@@ -44,8 +44,8 @@ def test_a_request_before_ready_is_kept_back_and_an_idle_worker_ends_when_asked(
     event = owner.take(FileInspected)
     assert isinstance(event, FileInspected) and event.report.path == "early"
     owner.worker.end(timeout_s=20)
-    ((_, exit_code, (left, _)),) = owner.ends
-    assert (exit_code, left) == (0, [])
+    ((problem, (left, _)),) = owner.ends
+    assert "exit code 0" in problem.what and not left
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_unfinished_job_may_go_on_unless_somebody_wanted_the_end(is_cancelled
     owner.worker.is_silent = is_silent
     request = owner.ask("leave 7")
     assert owner.worker.ended.wait(20)
-    assert owner.ends[0][1:] == (7, ([request], may_go_on))
+    assert owner.ends[0][1] == ([request], may_go_on)
 
 
 def test_a_kill_keeps_its_cause_and_the_first_cause_counts() -> None:
@@ -75,5 +75,4 @@ def test_an_interpreter_that_does_not_exist_ends_at_once_with_its_name() -> None
     owner = Owner(interpreter="/nonexistent/python")
     assert owner.worker.ended.wait(5)
     assert owner.worker.pid is None
-    problem, exit_code, _ = owner.ends[0]
-    assert (problem.code, exit_code) == (ErrorCode.NOT_FOUND, None)
+    assert owner.ends[0][0].code is ErrorCode.NOT_FOUND

@@ -38,11 +38,11 @@ class FakeEngineLink:
         return self.sent[-1].job
 
 
-READY = messages.WorkerReady(protocol=1, pid=1, python="3.11", torch="2.13", seconds=1.0)
+READY = messages.WorkerReady(protocol=1, pid=1, python="3.11", torch="2.13")
 
 
 def lost(code: ErrorCode = ErrorCode.CRASH, job: str = "") -> messages.WorkerLost:
-    return messages.WorkerLost(job=job, problem=Problem(code=code, what="gone"), exit_code=-9)
+    return messages.WorkerLost(job=job, problem=Problem(code=code, what="gone"))
 
 
 def entry(

@@ -57,7 +57,6 @@ class WorkerReady(Event, frozen=True, kw_only=True):
     pid: int
     python: str
     torch: str
-    seconds: float
 
 
 class Progress(Event, frozen=True, kw_only=True):
@@ -74,8 +73,6 @@ class LogLine(Event, frozen=True, kw_only=True):
     """A line that the user's code, torch or ACE Studio printed."""
 
     text: str
-    stream: str = "log"
-    """``log``, ``stdout`` or ``stderr``."""
 
 
 class JobWarned(Event, frozen=True, kw_only=True):
@@ -233,7 +230,6 @@ class WorkerLost(Event, frozen=True, kw_only=True):
     """The process died. Made by the client, never sent by a worker."""
 
     problem: Problem
-    exit_code: int | None = None
 
 
 AnyEvent = (

@@ -119,7 +119,7 @@ def test_steps_say_the_share_done_and_a_cancelled_run_is_said(desk):
 
 
 @pytest.mark.parametrize("end", [lambda job, why: JobFailed(job=job, problems=(why,)),
-                                 lambda job, why: WorkerLost(job=job, problem=why, exit_code=-9)])  # fmt: skip
+                                 lambda job, why: WorkerLost(job=job, problem=why)])  # fmt: skip
 def test_a_run_that_ends_early_with_its_graph_captured_says_why(desk, end):
     desk.running()
     why = Problem(code=ErrorCode.CRASH, what="The engine process was killed")

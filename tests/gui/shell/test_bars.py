@@ -42,7 +42,7 @@ def test_a_lost_engine_is_a_bar_and_not_a_dialog_and_the_next_run_works(desk):
     desk.engine.by_itself = False
     desk.window.commands.scan_sensitivity()
     problem = Problem(code=ErrorCode.CRASH, what="The engine process was killed (signal 9)", remedy="Run again")
-    desk.session.apply(WorkerLost(job=desk.engine.requests[-1].job, problem=problem, exit_code=-9))
+    desk.session.apply(WorkerLost(job=desk.engine.requests[-1].job, problem=problem))
     desk.settle()
     assert desk.window.bars.problem.isVisible()
     assert desk.engine.restarts == 1
@@ -55,7 +55,7 @@ def test_a_lost_engine_is_a_bar_and_not_a_dialog_and_the_next_run_works(desk):
     "end",
     [
         lambda job, problem: JobFailed(job=job, problems=(problem,)),
-        lambda job, problem: WorkerLost(job=job, problem=problem, exit_code=-9),
+        lambda job, problem: WorkerLost(job=job, problem=problem),
     ],
 )
 def test_what_the_card_on_the_graph_tells_is_not_told_in_a_bar_too(desk, end):

@@ -22,7 +22,7 @@ def test_after_a_while_without_progress_it_says_that_the_job_still_works(desk, m
     line._show_elapsed()
     assert line._what.text() == "Loading the model: net.py"
     now_s += 0.9 * status_line.TOLD_AFTER_S
-    desk.session.apply(LogLine(job=job, text="a line is no progress", stream="stdout"))
+    desk.session.apply(LogLine(job=job, text="a line is no progress"))
     desk.settle()
     line._show_elapsed()
     assert line._what.text().endswith("still working, nothing new for 4 min: wait or cancel")
