@@ -74,6 +74,11 @@ _TYPOS = (
     ),
     TypoHint(r"name '\w+' is not defined", "the name was never assigned or imported", "Import or define it."),
     TypoHint(
+        r"does not require grad and does not have a grad_fn",
+        "forward computes gradients, and models are called without them here (torch.no_grad), as for inference",
+        "Decorate forward with @torch.enable_grad().",
+    ),
+    TypoHint(
         r"Expected all tensors to be on the same device",
         "forward makes a tensor on another device than the model's",
         "Make it with device=x.device, or register it as a buffer.",

@@ -101,7 +101,8 @@ def _given_examples(data: DataSources, places: float) -> tuple[Example, ...]:
         ErrorCode.NO_DATA,
         "There is nothing to run the model with",
         why="the recipe names no examples, and the entry returned none" + (f"; {data.refused}" if data.refused else ""),
-        remedy="Add rows to the shape table, or name a function that returns a list of examples as the tracing inputs.",
+        remedy="Add rows to the shape table (on the command line: --input x=1x3x224x224), or name a function that "
+        "returns a list of examples as the tracing inputs.",
         where="[inputs]",
     )
 

@@ -38,8 +38,12 @@ def sizes_of_one_are_ordinary() -> Iterator[None]:
         yield
 
 
-_GRADIENTS_NOT_FOLLOWED = ("has no attribute 'constant'", "Expected FakeTensor, got")
-"""What the tracer says of gradients under ``vmap`` in torch 2.13, and in 2.11."""
+_GRADIENTS_NOT_FOLLOWED = (
+    "has no attribute 'constant'",
+    "Expected FakeTensor, got",
+    "found a fake tensor in the exported program constant's list",
+)
+"""What the tracer says of gradients under ``vmap`` in torch 2.13 and in 2.11, and of ``torch.autograd.grad``."""
 
 
 def export_program(
@@ -54,14 +58,33 @@ def export_program(
         given = (module, args, dict(kwargs), dynamic_shapes)
         try:
             program = torch.export.export(*given[:3], dynamic_shapes=dynamic_shapes, strict=strict)
-        except (AttributeError, AssertionError) as error:
+        except (AttributeError, AssertionError, RuntimeError) as error:
             if strict or not any(words in str(error) for words in _GRADIENTS_NOT_FOLLOWED):
                 raise
-            # The tracer of composite operators cannot follow torch.func.grad under vmap; that of aten can.
-            program = _export(*given, strict=False, pre_dispatch=False)
+            # The tracer of composite operators cannot follow these gradients; that of aten can.
+            with _no_gradients_outside(module):
+                program = _export(*given, strict=False, pre_dispatch=False)
         _write_roots_as_powers(program)
         write_sizes_in_integers(program)
     return program
+
+
+@contextmanager
+def _no_gradients_outside(module: torch.nn.Module) -> Iterator[None]:
+    """Detach arguments and results of a module while the block runs.
+
+    A result that needs gradients makes the tracer record the backward pass of training as well, and an argument that
+    forward marks with ``requires_grad_()`` counts as such a result.
+    """
+
+    def detached(value: Any) -> Any:
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, value)
+
+    with (
+        module.register_forward_pre_hook(lambda _, args, kwargs: detached((args, kwargs)), with_kwargs=True),
+        module.register_forward_hook(lambda _, __, result: detached(result)),
+    ):
+        yield
 
 
 @contextmanager

@@ -125,6 +125,39 @@ def test_gradients_of_every_row_are_captured_whole_for_any_number_of_rows() -> N
     assert {"layer.weight", "layer.bias"} == set(captured.program.state_dict)
 
 
+class EnergyAndForces(nn.Module):
+    """What force fields do: the forces are the negative gradient of the energy by the positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.last = nn.Linear(3, 8), nn.Linear(8, 1)
+
+    @torch.enable_grad()
+    def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        positions.requires_grad_(True)
+        energy = self.last(torch.tanh(self.hidden(positions))).sum((1, 2))
+        return energy, -torch.autograd.grad(energy.sum(), positions)[0]
+
+
+class EnergyWithoutGradMode(EnergyAndForces):
+    def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        return EnergyAndForces.forward.__wrapped__(self, positions)
+
+
+def test_a_gradient_by_an_input_is_captured_whole_for_any_sizes() -> None:
+    module = EnergyAndForces().eval()
+    captured, report = capture(module, [torch.randn(2, 4, 3), torch.randn(3, 5, 3)])
+    assert report.rung == "export"
+    found, expected = captured.program.module()(torch.ones(6, 9, 3)), module(torch.ones(6, 9, 3))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other.detach())
+
+
+def test_a_forward_that_needs_gradients_but_does_not_enable_them_is_told_how_to() -> None:
+    with pytest.raises(AceError, match=r"@torch\.enable_grad\(\)"):
+        capture(EnergyWithoutGradMode().eval(), [torch.randn(2, 4, 3)])
+
+
 def test_a_trace_that_fails_inside_vmap_leaves_nothing_of_it_behind() -> None:
     with contextlib.suppress(AceError):  # torch 2.13 follows it by none of these methods, 2.11 by one
         capture(
