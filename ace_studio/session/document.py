@@ -256,7 +256,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     warned: tuple[Warning, ...] = ()
     """Warnings of the current or last job, as they came."""
     wished: JobKind = JobKind.NONE
-    """What was asked for while nothing was known of the file yet: it starts once the file may run."""
+    """What was asked for while nothing was known of the file yet, or refused for want of trust: it starts once the file
+    may run."""
     ended_by: Problem | None = None
     """Why the last job ended early; None if it did not."""
     fixes: tuple[FixReport, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -219,7 +220,8 @@ class Session:
                 self.jobs.ended(request, _QUEUE_STATES.get(type(event), QueueState.FAILED))
             if (weights := self._open_next) is not None:
                 self._open_next = None
-                self.files.open_path(weights.code[0], weights=weights.path)
+                opening = partial(self.files.open_path, weights.code[0], weights=weights.path)
+                self.jobs.with_wish_kept(opening)
 
     def _tell_history(self, request: messages.AnyRequest, event: messages.AnyEvent, *, is_shown: bool) -> None:
         """Put a run that has ended into the history, however it ended."""
@@ -269,7 +271,7 @@ class Session:
             recipe=recipe,
             is_dirty=recipe != self._state.saved,
         )
-        if self.document.wished and not self.document.needs_trust:
+        if self.document.wished and not self.document.needs_trust and self._open_next is None:
             self.jobs.retry_refused()
 
 

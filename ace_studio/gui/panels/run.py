@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QBrush, QColor, QTextCursor
+from PySide6.QtGui import QBrush, QColor, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
@@ -26,7 +26,7 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
 from ace_studio.gui.words.problems import not_run_words
-from ace_studio.gui.words.steps import why_not
+from ace_studio.gui.words.steps import why_not, why_not_asked
 from ace_studio.records.errors import visible
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus, TargetRun
 from ace_studio.session.comparison.figures import recipe_changes
@@ -37,6 +37,8 @@ from ace_studio.session.session import Session
 
 _WORDS_PX = 420
 """Least width of the phase, its progress and times beside the buttons; with less the buttons stand below them."""
+_PREVIEW_PX = 150
+"""Least height with which the preview is shown; with less the steps need its room."""
 
 
 class RunPanel(Panel):
@@ -50,6 +52,7 @@ class RunPanel(Panel):
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__(session, theme)
         self._activity = Activity()
+        self._can_start = False
         self._log_shown: tuple[str, ...] = ()
         self._steps: tuple[StepTime, ...] = ()
         self._running_item: tuple[QTreeWidgetItem, StepTime] | None = None
@@ -76,6 +79,8 @@ class RunPanel(Panel):
         self.steps.setColumnWidth(0, 165)
         self.log = _log()
         findings = split(self.steps, self.log, sizes=(560, 390), can_close=True)
+        # In a low panel they give way to the words and buttons above them.
+        findings.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Ignored)
         self.setLayout(column(head, self.preview, self.queue, findings, gap=0, stretch=3))
         self.setFocusProxy(self.log)
         self._tick = QTimer(self, interval=200)
@@ -93,8 +98,8 @@ class RunPanel(Panel):
         activity = self._activity = document.activity
         self._steps = document.steps
         is_working = activity.is_working
-        problem = why_not(document)
-        can_start = not is_working and not problem
+        problem = why_not_asked(document)
+        can_start = not is_working and not why_not(document)
         for each in (self.progress, self._elapsed):
             each.setVisible(is_working)
         self.trace_button.setVisible(not is_working)
@@ -102,7 +107,8 @@ class RunPanel(Panel):
         self.run_button.setText(tr("Run after this (F6)") if is_working else tr("Run (F6)"))
         allow(self.run_button, "" if is_working and document.read_only is None else problem, "")
         self.queue.update_from(document)
-        self.preview.setVisible(can_start)
+        self._can_start = can_start
+        self._fit()
         if can_start:
             self.preview.setText(preview_words(self.session.preview(), cancelled_s=_cancelled_after(document)))
         self._phase.setText(self._headline(document))
@@ -115,6 +121,14 @@ class RunPanel(Panel):
         else:
             self._tick.stop()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """Leave the preview out of a low panel."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        self.preview.setVisible(self._can_start and self.height() >= _PREVIEW_PX)
+
     def _headline(self, document: Document) -> str:
         activity = document.activity
         if activity.is_working:
@@ -123,6 +137,8 @@ class RunPanel(Panel):
             if activity.state is EngineState.STARTING:
                 return tr("Waiting for the engine")
             return tr(activity.phase.value)
+        if document.wished and document.needs_trust:
+            return tr("Trust comes first")
         if document.was_cancelled:
             return tr("Cancelled")
         if document.ended_by is not None:

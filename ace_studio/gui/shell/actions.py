@@ -13,7 +13,7 @@ from ace_studio.gui.shell.panel_table import PANELS, Area
 from ace_studio.gui.style.colours import THEMES, Colours
 from ace_studio.gui.style.icons import stroke_icon
 from ace_studio.gui.style.language import tr, translate_fields
-from ace_studio.gui.words.steps import no_artifact, why_fixed, why_not
+from ace_studio.gui.words.steps import no_artifact, why_fixed, why_not, why_not_asked
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, EngineState
@@ -41,8 +41,7 @@ def _no_start(document: Document) -> str:
 
 
 def _no_trace(document: Document) -> str:
-    """A trace or a run can wait until the file is known."""
-    return "" if document.is_looked_at else _no_start(document)
+    return _no_model(document) or why_not_asked(document)
 
 
 def _no_run(document: Document) -> str:

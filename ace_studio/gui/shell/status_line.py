@@ -71,7 +71,8 @@ class StatusLine(QWidget):
         if activity != self._activity:
             self._activity, self._since_s = activity, time.monotonic()
         wished = {JobKind.TRACE: tr("Trace"), JobKind.RUN: tr("Run")}.get(document.wished, "")
-        now = tr("Trust comes first") if wished and document.needs_trust else activity_text(activity)
+        waits = document.wished and document.needs_trust and not activity.is_working
+        now = tr("Trust comes first") if waits else activity_text(activity)
         self._what.setText(tr("{now}, then {next}", now=now, next=wished) if wished else now)
         working = activity.is_working and activity.state in {EngineState.BUSY, EngineState.CANCELLING}
         self._bar.setVisible(working)

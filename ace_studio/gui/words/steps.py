@@ -190,7 +190,7 @@ def _blocker(step: str, document: Document) -> str:
     if step == "trust" and document.file is None:
         return _todo("open", document)
     if step in ("trace", "run"):
-        return why_not(document)
+        return why_not_asked(document)
     if document.activity.is_working and step == "export":
         return tr("Wait until the engine is done, or cancel")
     return ""
@@ -210,6 +210,11 @@ def no_artifact(document: Document) -> str:
 def why_fixed(document: Document) -> str:
     """Why no choice can be changed; empty if each can."""
     return told(document.read_only.what) if document.read_only is not None else ""
+
+
+def why_not_asked(document: Document) -> str:
+    """Why neither a trace nor a run can be asked for; empty if one can: they wait until the file is known."""
+    return "" if document.is_looked_at else why_not(document)
 
 
 def why_not(document: Document) -> str:

@@ -283,8 +283,9 @@ class JobVerbs:
         self.show_activity()
 
     def refused(self) -> None:
-        """Remember that the engine refused the current job for want of trust."""
+        """Remember that the engine refused the current job for want of trust: it is wished for until then."""
         self._refused = self._again
+        self._state.change(wished=self._state.document.activity.verb)
 
     def retry_refused(self) -> None:
         """Start the job again that was refused for want of trust, or asked for before the file was known, if any."""
@@ -292,6 +293,13 @@ class JobVerbs:
         self._forget_wish()
         if again is not None:
             again()
+
+    def with_wish_kept(self, opening: Callable[[], None]) -> None:
+        """Open the code of the open weights; what was asked for of these is asked for of the code."""
+        wish = self._refused if self._state.document.wished else None
+        opening()
+        if wish is not None:
+            wish()
 
     def _forget_wish(self) -> None:
         self._refused = None

@@ -56,6 +56,20 @@ def test_long_words_about_a_job_take_no_room_from_the_panel_beside_it(desk):
     assert run._phase.width() >= run._phase.sizeHint().width(), "the name of the phase is never cut"
 
 
+def test_in_a_low_and_narrow_panel_the_words_and_buttons_keep_their_height(desk):
+    run = desk.traced().panel("run")
+    desk.window.resize(900, 600)
+    desk.settle()
+    rows = desk.window.workbench._rows
+    for height, has_preview in ((300, True), (100, False)):
+        rows.setSizes([rows.height() - height, height])
+        desk.settle()
+        assert run.preview.isVisible() is has_preview
+        for each in (run._phase, run.trace_button, run.run_button):
+            assert each.height() >= each.minimumSizeHint().height()
+            assert each.mapTo(run, each.rect().bottomLeft()).y() <= run.height()
+
+
 def test_a_flood_of_log_lines_is_shown_without_a_repaint_per_line(desk):
     run = desk.traced().panel("run")
     for number in range(3000):
@@ -185,3 +199,25 @@ def test_a_run_says_what_it_will_do_and_cost(desk):
 def test_a_first_run_is_expected_to_take_what_another_model_took(desk):
     desk.session.settings.remember_newest("step-seconds", f"{JobKind.RUN} folder/other.py", {Phase.LOWER.name: 9.0})
     assert "About 9.0 s, by a run of another model." in desk.traced().panel("run").preview.text()
+
+
+def test_while_a_file_is_looked_at_its_buttons_ask_for_a_run_as_the_keys_do(desk, tmp_path):
+    desk.trusted()
+    desk.engine.by_itself = False
+    (tmp_path / "net.py").write_text("def make_net(): ...", encoding="utf-8")
+    desk.window.commands.open_path(str(tmp_path / "net.py"))
+    run = desk.panel("run")
+    assert desk.document.is_looked_at and not run.preview.isVisible()
+    desk.bot.mouseClick(run.run_button, LEFT)
+    desk.settle()
+    assert desk.document.wished is JobKind.RUN
+    assert desk.window.step_line.buttons["run"].isEnabled()
+
+
+def test_a_run_of_a_file_that_has_changed_says_that_it_waits_for_trust(desk):
+    desk.running()
+    problem = Problem(code=ErrorCode.UNTRUSTED, what="It has changed", details=f"sha256:{'f' * 64}")
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(problem,)))
+    desk.settle()
+    assert desk.panel("run")._phase.text() == "Trust comes first"
+    assert desk.window.status_line._what.text() == "Trust comes first, then Run"

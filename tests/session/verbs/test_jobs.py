@@ -242,3 +242,40 @@ def test_a_wish_goes_with_a_cancel_another_model_and_a_file_that_cannot_be_opene
     assert not session.document.wished
     session.apply(inspected(engine.job, "make_model", trust="inspect", path=str(model)))
     assert not sent(engine, messages.TraceRequest)
+
+
+def weights_of(code: Path, job: str) -> messages.FileInspected:
+    report = messages.FileReport(
+        path=str(code.with_name("w.pt")), kind="state-dict", label="Weights", sha256="bb", size_bytes=1, trust="data",
+        code=(str(code),),
+    )  # fmt: skip
+    return messages.FileInspected(job=job, report=report)
+
+
+def test_a_run_that_is_asked_for_with_weights_is_one_of_the_code_that_opens_for_them(
+    session: Session, engine: FakeEngineLink, model: Path
+) -> None:
+    session.apply(READY)
+    weights = model.with_name("w.pt")
+    weights.write_bytes(b"w")
+    session.files.open_path(weights)
+    session.jobs.run()
+    session.apply(weights_of(model, engine.job))
+    assert session.document.recipe.model.source == model.name
+    assert session.document.wished is JobKind.RUN and not sent(engine, messages.RunRequest)
+    session.apply(inspected(engine.job, "make_model", path=str(model)))
+    session.trust.trust_file()
+    (run,) = sent(engine, messages.RunRequest)
+    assert (run.recipe.model.source, run.recipe.model.weights) == (model.name, "w.pt")
+
+
+def test_a_job_that_was_refused_for_want_of_trust_is_wished_for_until_it_is_cancelled(
+    opened: Session, engine: FakeEngineLink
+) -> None:
+    opened.jobs.run()
+    problem = Problem(code=ErrorCode.UNTRUSTED, what="changed", details=f"sha256:{'f' * 64}")
+    opened.apply(messages.JobFailed(job=engine.job, problems=(problem,)))
+    assert opened.document.wished is JobKind.RUN and opened.document.needs_trust
+    opened.jobs.cancel()
+    opened.trust.trust_file()
+    assert not opened.document.wished and len(sent(engine, messages.RunRequest)) == 1

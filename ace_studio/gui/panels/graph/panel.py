@@ -31,7 +31,7 @@ from ace_studio.gui.widgets.layouts import box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, fill_combo, label, show_words
 from ace_studio.gui.words.formatting import plural
-from ace_studio.gui.words.steps import is_no_model, why_fixed, why_not
+from ace_studio.gui.words.steps import is_no_model, why_fixed, why_not, why_not_asked
 from ace_studio.records.by_identity import are_same
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import WEIGHTS_ALONE
@@ -393,7 +393,7 @@ class GraphPanel(Panel):
 
     def _say_what_is_missing(self, document: Document) -> None:
         words, text, buttons = self._missing(document)
-        said = words, text, why_not(document)
+        said = words, text, why_not_asked(document)
         if self._said != said:
             self._said = said
             self._empty.say(words, text, *buttons)
@@ -402,7 +402,7 @@ class GraphPanel(Panel):
         trace = button(tr("Trace (F5)"), self.session.jobs.trace)
         run = button(tr("Run everything (F6)"), self.session.jobs.run)
         for each in (trace, run):
-            allow(each, why_not(document), "")
+            allow(each, why_not_asked(document), "")
         return trace, run
 
     def _missing(self, document: Document) -> tuple[str, str, Sequence[QPushButton]]:

@@ -156,7 +156,9 @@ class ModelPanel(Panel):
         self._entry_field.setVisible(has_entry)
         self._weights_field.setVisible(has_entry or kind in COLLECTIONS or bool(recipe.model.weights))
         own = tr("this file") if kind in WEIGHTS_ALONE else tr("the model's own")
-        self.weights.setText(recipe.model.weights or (tr("none") if kind in {"python", *COLLECTIONS} else own))
+        if kind in {"", "python", *COLLECTIONS}:
+            own = tr("none") if kind else ""
+        self.weights.setText(recipe.model.weights or own)
         self._clear_weights.setVisible(bool(recipe.model.weights))
         self._random.setVisible(has_random_weights(document))
         self.origin.update_from(document)

@@ -26,7 +26,7 @@ from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import NOTHING, float_speedup_text, plural, sentence, speedup_text
 from ace_studio.gui.words.goal_bounds import bound_words
-from ace_studio.gui.words.steps import why_not
+from ace_studio.gui.words.steps import why_not_asked
 from ace_studio.records.devices import DeviceKind
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
@@ -234,7 +234,7 @@ class ResultsPanel(Panel):
 
     def update_from(self, document: Document) -> None:
         """Show the runs."""
-        allow(self._run_button, why_not(document), "")
+        allow(self._run_button, why_not_asked(document), "")
         self._pages.setCurrentIndex(1 if document.runs or document.baseline else 0)
         is_other = self.has_changed(
             document.runs, document.baseline, document.result, document.capture, document.comparison
