@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
 from ace_studio.gui.shell.commands import Commands
@@ -95,6 +96,8 @@ class ActionRow:
     icon: str = ""
     blocked: Callable[[Document], str] = _never
     """Why it cannot be done now; empty if it can."""
+    key_says_why: bool = False
+    """Whether its key says so too: Qt drops the key of an action that is disabled."""
     label: Callable[[Document], str] | None = None
     """A text that depends on the document."""
     in_toolbar: bool = False
@@ -146,7 +149,7 @@ def _file_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="save-graph", text="Save the &graph as a picture…", icon="export", blocked=_no_graph,
                     run=Commands.save_graph, tip="Save the open part of the graph as SVG, PDF or PNG")  # fmt: skip
     yield ActionRow(id="export", text="Ex&port the artifact…", shortcut="Ctrl+E", icon="export", blocked=no_artifact,
-                    run=Commands.export_artifact,
+                    key_says_why=True, run=Commands.export_artifact,
                     tip="Save the artifact of the selected run, or of the best one")  # fmt: skip
     yield ActionRow(id="settings", text="Se&ttings…", shortcut="Ctrl+,", icon="settings", starts_group=True,
                     run=Commands.open_settings)  # fmt: skip
@@ -175,9 +178,10 @@ def _edit_rows() -> Iterator[ActionRow]:
 
 def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="trace", text="&Trace", shortcut="F5", icon="trace", in_toolbar=True, starts_group=True,
-                    blocked=_no_trace, run=lambda commands: commands.session.jobs.trace(),
+                    blocked=_no_trace, key_says_why=True, run=lambda commands: commands.session.jobs.trace(),
                     tip="Load the model and capture its graph")  # fmt: skip
     yield ActionRow(id="run", text="&Run", shortcut="F6", icon="run", in_toolbar=True, blocked=_no_run,
+                    key_says_why=True,
                     label=lambda document: "&Run after this" if document.activity.is_working else "&Run",
                     run=lambda commands: commands.session.jobs.run(),
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
@@ -189,6 +193,7 @@ def _engine_rows() -> Iterator[ActionRow]:
                     run=lambda commands: commands.session.jobs.cancel(),
                     tip="Stop what the engine is doing")  # fmt: skip
     yield ActionRow(id="trace-anew", text="Trace a&new", shortcut="Shift+F5", blocked=_no_trace, starts_group=True,
+                    key_says_why=True,
                     run=lambda commands: commands.session.jobs.trace(anew=True),
                     tip="Trace although a cached capture fits")  # fmt: skip
     yield ActionRow(id="compare-methods", text="Compare all capture &methods", blocked=_no_start,
@@ -280,8 +285,10 @@ ACTIONS = tuple(replace(row, menu=menu) for menu, rows in zip(MENUS, _ROWS, stri
 class Actions:
     """The Qt actions made from the rows, updated as the document changes."""
 
-    def __init__(self, window: QWidget, commands: Commands) -> None:
+    def __init__(self, window: QWidget, commands: Commands, *, say: Callable[[str], object]) -> None:
+        """``say`` shows why an action cannot be done, after its key."""
         self.by_id: dict[str, QAction] = {}
+        self._why: dict[str, QShortcut] = {}
         for row in ACTIONS:
             action = QAction(row.text, window)
             action.setObjectName(row.id)
@@ -294,6 +301,12 @@ class Actions:
             action.triggered.connect(lambda _=False, run=row.run: run(commands))
             window.addAction(action)
             self.by_id[row.id] = action
+            if row.key_says_why:
+                why = partial(self._say_why, row, commands, say)
+                self._why[row.id] = QShortcut(action.shortcut(), window, why, enabled=False)
+
+    def _say_why(self, row: ActionRow, commands: Commands, say: Callable[[str], object]) -> None:
+        say(f"{self.by_id[row.id].iconText()}: {tr(row.blocked(commands.session.document))}")
 
     def fill_menus(self, bar: QMenuBar, recent: QMenu) -> None:
         """Put every action into its menu."""
@@ -323,7 +336,10 @@ class Actions:
         """Enable the actions that the document allows."""
         for row in ACTIONS:
             action = self.by_id[row.id]
-            action.setEnabled(not row.blocked(document))
+            is_blocked = bool(row.blocked(document))
+            action.setEnabled(not is_blocked)
+            if row.id in self._why:
+                self._why[row.id].setEnabled(is_blocked)
             if row.label is not None:
                 action.setText(tr(row.label(document)))
                 action.setIconText(row.text.replace("&", ""))

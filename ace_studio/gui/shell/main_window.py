@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 REFRESH_MS = 12
 """Changes that come within this time are shown together: a flood of log lines is one repaint."""
+WHY_MS = 4000
+"""Time for which the status line says why a key does nothing now."""
 _DROP_HINT = QSize(420, 96)
 
 
@@ -67,7 +69,7 @@ class MainWindow(QMainWindow):
         self._history_timer = QTimer(self, interval=1000)
         self._history_timer.timeout.connect(session.history.retry)
         self.commands = commands = Commands(self, session, theme, workbench=self._bring_workbench)
-        self.actions_ = Actions(self, commands)
+        self.actions_ = Actions(self, commands, say=lambda words: self.statusBar().showMessage(words, WHY_MS))
         self.bars = Bars(
             session, theme, commands.installer, show_panel=commands.show_panel, install_engine=commands.install_engine
         )

@@ -111,3 +111,17 @@ def test_f6_while_the_file_is_looked_at_runs_once_it_is_trusted_and_esc_takes_it
     desk.bot.mouseClick(desk.window.step_line.buttons["trust"], Qt.MouseButton.LeftButton)
     assert isinstance(desk.engine.requests[-1], RunRequest)
     assert not desk.engine.cancelled
+
+
+def test_a_key_that_can_do_nothing_now_says_why_and_starts_nothing(desk):
+    said = desk.window.statusBar().currentMessage
+    desk.bot.keyClick(desk.window, Qt.Key.Key_F5)
+    assert said() == "Trace: Open a model first"
+    desk.running()
+    asked = len(desk.engine.requests)
+    desk.bot.keyClick(desk.window, Qt.Key.Key_F5)
+    assert said().startswith("Trace: The engine is busy with a run. ")
+    assert len(desk.engine.requests) == asked
+    desk.window.statusBar().clearMessage()
+    desk.bot.keyClick(desk.window, Qt.Key.Key_F6)
+    assert not said() and len(desk.document.queue) == 2, "a run waits for its turn"
