@@ -6,10 +6,11 @@ selection is one flag per row. It survives filtering and sorting.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, Qt, Signal
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, Qt, QTimer, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView, QWidget
 
@@ -104,11 +105,14 @@ class RowsTable(QTableView):
         """Select rows of the columns, and scroll to the first that the filter leaves."""
         self.chosen.show_rows(rows)
         self.viewport().update()
+        if rows:
+            # In the next turn of the event loop: a table that was just made does not have its size yet.
+            QTimer.singleShot(0, self, partial(self._scroll_to_row, rows[0]))
+
+    def _scroll_to_row(self, row: int) -> None:
         model = self.model()
-        if rows and isinstance(model, ColumnsModel):
-            place = model.view_row(rows[0])
-            if place >= 0:
-                self.scrollTo(model.index(place, 0))
+        if isinstance(model, ColumnsModel) and (place := model.view_row(row)) >= 0:
+            self.scrollTo(model.index(place, 0))
 
     def selectionCommand(self, index: AnyIndex, event: QEvent | None = None) -> QItemSelectionModel.SelectionFlag:  # noqa: N802 - Qt's name
         """A right click on a selected row keeps the selection for its menu."""

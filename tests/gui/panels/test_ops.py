@@ -13,7 +13,7 @@ from ace_studio.session.comparison.graphs import OpChange
 from ace_studio.session.comparison.sides import Pin, PinnedSide, compared_ops, comparison_of
 from tests.gui.comparing import two_plans
 from tests.gui.graph_tables import large_table, table_of
-from tests.gui.run_results import TABLE
+from tests.gui.run_results import REPORT, TABLE
 from tests.session.fake_engine_link import result, target_run
 
 
@@ -167,3 +167,13 @@ def test_only_differences_hides_ops_that_are_the_same(desk):
     desk.settle()
     desk.bot.waitUntil(lambda: panel.model.rowCount() == len(desk.document.graph))
     assert not panel.only_different.isVisible()
+
+
+def test_the_selected_op_is_in_sight_when_the_table_is_seen_first(desk):
+    desk.captured(large_table(5000), REPORT)
+    desk.session.view.select([desk.document.graph.op_id[4000]])
+    desk.do("show-ops")
+    ops = desk.window.workbench.panel("ops")
+    (row,) = ops.table.chosen.rows
+    place = ops.table.visualRect(ops.model.index(row, 0))
+    assert not place.isEmpty() and ops.table.viewport().rect().contains(place.center())
