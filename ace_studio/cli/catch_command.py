@@ -11,11 +11,11 @@ import typer
 from ace_studio.cli.app import ContainFlag, JsonFlag, app, report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
-from ace_studio.cli.show import megabytes
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import CatchRequest, InputsCaught
 from ace_studio.records.recipes.edit import name_caught_inputs
 from ace_studio.records.recipes.paths import relative_to
+from ace_studio.records.results.words import megabytes
 
 MOST_MODULES = 40
 

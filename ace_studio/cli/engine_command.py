@@ -10,11 +10,11 @@ import typer
 
 from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
-from ace_studio.cli.show import megabytes
 from ace_studio.jobs.engine_packs import InstallStep, find_packs, install, remove
 from ace_studio.jobs.launch import default_interpreter
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.results.words import megabytes
 
 engine_app = typer.Typer(help="List, install and remove engine packs: a Python with torch, as one file.")
 app.add_typer(engine_app, name="engine")

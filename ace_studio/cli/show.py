@@ -9,6 +9,7 @@ from pathlib import Path
 from ace_studio.cli.console import Console
 from ace_studio.records.messages import EnvironmentReport, FileReport
 from ace_studio.records.results import CaptureReport, SupportStatus, TargetSupport
+from ace_studio.records.results.words import megabytes
 from ace_studio.records.tensors import DimFinding, DimVerdict
 
 MOST_TENSORS = 200
@@ -134,8 +135,3 @@ def _verdict(dim: DimFinding) -> str:
     if dim.verdict is DimVerdict.UNKNOWN:
         return "only ever 1: cannot tell, add an example"
     return f"static {dim.size}"
-
-
-def megabytes(size_bytes: int | None) -> str:
-    """``1.234 MB``; empty for None."""
-    return "" if size_bytes is None else f"{size_bytes / 1e6:.3f} MB"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ace_studio.cli.console import Console
-from ace_studio.cli.show import megabytes
-from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
+from ace_studio.records.results import Latency, Result, RunStatus, TargetRun
 from ace_studio.records.results.on_devices import device_names, figure_on, figure_words, state_words
+from ace_studio.records.results.words import drop_words, megabytes, metric_words, ratio_words
 from ace_studio.records.time_words import time_words
 
 MOST_OPS_NAMED = 8
@@ -168,48 +168,16 @@ def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]
     if run.status not in {RunStatus.OK, RunStatus.DROPPED} or run.latency_ms is None:
         return (name, run.precision, "not run" if run.not_run and run.artifact else str(run.status))
     if run.status is RunStatus.OK:
-        speed = _ratio_words(run, "speedup")
+        speed = ratio_words(run, "speedup")
         verified = "yes" if run.verified else "no"
     else:
         speed, verified = "dropped: clearly slower" if lost_race else "a step of the search", ""
     sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
     size = megabytes(run.size_bytes)
     latency = _latency(run.latency_ms)
-    fp32 = "not measured" if run.lacks_float_time else _ratio_words(run, "float_speedup")
+    fp32 = "not measured" if run.lacks_float_time else ratio_words(run, "float_speedup")
     return (name, run.built_words, *latency, speed, fp32, metric_words(run), drop_words(run), sqnr, size, verified)
 
 
 def _latency(latency: Latency | None) -> tuple[str, str]:
     return ("", "") if latency is None else (f"{latency.p50:.3f}", f"{latency.p10:.3f} - {latency.p90:.3f}")
-
-
-def _ratio_words(run: TargetRun, name: str) -> str:
-    """A speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
-    ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
-    if ratio is None:
-        return ""
-    if low is None or high is None:
-        return "not decided" if run.speed_undecided else f"{ratio:.2f}x"
-    bounds = f"({low:.2f} - {high:.2f})"
-    if run.speed_undecided:
-        return f"not decided {bounds}"
-    return f"no difference seen {bounds}" if low <= 1 <= high else f"{ratio:.2f}x {bounds}"
-
-
-def metric_words(one: Baseline | TargetRun) -> str:
-    """``0.9870 (0.9810 - 0.9920)``; without the interval if the metric of single samples is not known."""
-    if one.metric is None:
-        return ""
-    if one.metric_low is None or one.metric_high is None:
-        return f"{one.metric:.4f}"
-    return f"{one.metric:.4f} ({one.metric_low:.4f} - {one.metric_high:.4f})"
-
-
-def drop_words(run: TargetRun) -> str:
-    """The drop of the metric with its interval; one whose interval contains 0 is not called a drop."""
-    if run.metric_drop is None:
-        return ""
-    if run.drop_low is None or run.drop_high is None:
-        return f"{run.metric_drop:+.2%}"
-    bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
-    return f"no difference seen {bounds}" if run.drop_low <= 0 <= run.drop_high else f"{run.metric_drop:+.2%} {bounds}"

@@ -14,6 +14,7 @@ import msgspec
 from ace_studio.records.errors import visible
 from ace_studio.records.report_page import page_environment
 from ace_studio.records.sweeps import Axis, RowStatus, SweepReport, SweepRow, with_front
+from ace_studio.records.time_words import seconds_words
 from ace_studio.sweeps.heat import heat_maps
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 760, 360, 70, 44, 46
@@ -36,7 +37,7 @@ def report_html(report: SweepReport) -> str:
     measured = [row for row in report.rows if row.status is RowStatus.DONE and row.latency_ms is not None]
     plots, maps = list(_plots(measured)), heat_maps(measured)
     environment = page_environment(Path(__file__).parent)
-    environment.filters |= {"axis": _axis_words, "took": _time_words}
+    environment.filters |= {"axis": _axis_words, "took": seconds_words}
     template = environment.get_template("sweep.html.j2")
     return template.render(report=report, axes=axes, counts=counts, plots=plots, maps=maps)
 
@@ -48,11 +49,6 @@ def _axis_words(value: object) -> str:
     found = msgspec.json.decode(value)
     words = [f"{key} {one}" for key, one in found.items()] if isinstance(found, dict) else map(str, found)
     return ", ".join(words)
-
-
-def _time_words(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes > 1 else f"{seconds:.0f} s"
 
 
 def _plots(rows: Sequence[SweepRow]) -> Iterator[Plot]:

@@ -2,11 +2,10 @@
 
 import re
 
-import pytest
 from msgspec.structs import replace
 
 from ace_studio.cli.console import Console
-from ace_studio.cli.show import captured_words, megabytes, show_capture, show_environment
+from ace_studio.cli.show import captured_words, show_capture, show_environment
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import EnvironmentReport, TargetReport
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
@@ -49,8 +48,3 @@ def test_what_a_target_lacks_is_one_unbroken_line_for_the_python_that_was_looked
     out = capsys.readouterr().out
     assert f"what far lacks: '/a b/python' -m pip install {packages}\n" in out and "what near lacks" not in out
     assert re.search(r"near +yes, to save: runs on a Mac only +fp16", out)
-
-
-@pytest.mark.parametrize(("size", "words"), [(None, ""), (1_234_567, "1.235 MB"), (0, "0.000 MB")])
-def test_sizes_are_given_in_megabytes(size, words):
-    assert megabytes(size) == words

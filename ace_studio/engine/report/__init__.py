@@ -12,6 +12,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.report_page import page_environment
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
 from ace_studio.records.results.on_devices import device_section
+from ace_studio.records.results.words import drop_words, megabytes, metric_words, ratio_words
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.time_words import time_words
 
@@ -46,8 +47,8 @@ def write_report(result: results.Result, table: GraphTable | None, folder: Path)
 
 def _report_html(result: results.Result, table: GraphTable | None, picture: str) -> str:
     environment = page_environment(Path(__file__).parent)
-    environment.filters.update(number=_number, percent=_percent, megabytes=_megabytes, part=_part)
-    environment.filters.update(metric=_metric, drop=_drop, ratio=_ratio, devices=device_section)
+    environment.filters.update(number=_number, megabytes=megabytes, part=_part)
+    environment.filters.update(metric=metric_words, drop=drop_words, ratio=ratio_words, devices=device_section)
     template = environment.get_template("report.html.j2")
     return template.render(
         result=result, took=time_words(result), picture=picture, name=table.name if table else "model"
@@ -60,39 +61,6 @@ def _number(value: float | None, digits: int = 3) -> str:
 
 def _part(value: float | None) -> str:
     return "–" if value is None else f"{value:.0%}"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:+.2%}"
-
-
-def _metric(one: results.Baseline | results.TargetRun) -> str:
-    """The metric with its interval, if that is known."""
-    if one.metric_low is None or one.metric_high is None:
-        return _number(one.metric, 4)
-    return f"{_number(one.metric, 4)} ({one.metric_low:.4f} – {one.metric_high:.4f})"
-
-
-def _drop(run: results.TargetRun) -> str:
-    """The drop with its paired interval; if that contains 0, no difference was seen."""
-    if run.drop_low is None or run.drop_high is None:
-        return _percent(run.metric_drop)
-    bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
-    is_nothing = run.drop_low <= 0 <= run.drop_high
-    return f"no difference seen {bounds}" if is_nothing else f"{_percent(run.metric_drop)} {bounds}"
-
-
-def _ratio(run: results.TargetRun, name: str) -> str:
-    """The field ``name``, a speed-up, with its interval."""
-    ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
-    if ratio is None:
-        return "–"
-    value = "not decided" if run.speed_undecided else _number(ratio, 2)
-    return f"{value} ({_number(low, 2)} – {_number(high, 2)})"
-
-
-def _megabytes(value: int | None) -> str:
-    return "–" if value is None else f"{value / 1e6:.3f} MB"
 
 
 WIDTH, ROW, TOP, LEFT, BAR, OVERSHOOT = 980, 34, 64, 210, 330, 30

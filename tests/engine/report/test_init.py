@@ -42,7 +42,7 @@ def test_result_json_comes_back_as_it_was(tmp_path):
 
 def test_the_report_and_the_picture_have_the_gain_over_fp32_in_the_same_runtime(tmp_path):
     write_report(RESULT, None, tmp_path)
-    assert "1.25 (1.20 – 1.30)" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "1.25x (1.20 - 1.30)" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert ">1.25x<" in (tmp_path / "comparison.svg").read_text(encoding="utf-8")
     plain = replace(RESULT, runs=(replace(RESULT.runs[0], float_speedup=None),))
     write_report(plain, None, tmp_path)
@@ -52,7 +52,7 @@ def test_the_report_and_the_picture_have_the_gain_over_fp32_in_the_same_runtime(
 def test_the_report_of_a_disturbed_measurement_calls_nothing_faster(tmp_path):
     write_report(replace(RESULT, runs=(replace(RESULT.runs[0], speed_undecided="slow"),)), None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "not decided (1.90 – 2.10)" in text
+    assert "not decided (1.90 - 2.10)" in text
     assert "2.00x" not in text
 
 
@@ -117,7 +117,7 @@ def test_a_difference_inside_the_interval_is_called_none(tmp_path):
     run = replace(RESULT.runs[0], metric_low=0.88, metric_high=0.92, metric_drop=0.01, drop_low=-0.01, drop_high=0.03)
     write_report(replace(RESULT, runs=(run,)), None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "0.9000 (0.8800 – 0.9200)" in text
+    assert "0.9000 (0.8800 - 0.9200)" in text
     assert "no difference seen (-1.00% to +3.00%)" in text
     write_report(replace(RESULT, runs=(replace(run, drop_low=0.002),)), None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

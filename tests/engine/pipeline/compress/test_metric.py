@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import ace_studio
-from ace_studio.cli.show_result import drop_words, metric_words
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import RunStatus
+from ace_studio.records.results.words import drop_words, metric_words
 from tests.engine.pipeline.compress.small_net import net
 
 torch.set_num_threads(1)

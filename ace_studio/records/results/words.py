@@ -1,0 +1,42 @@
+"""Figures of a result as text, for the command line and the report."""
+
+from __future__ import annotations
+
+from ace_studio.records.results.runs import Baseline, TargetRun
+
+
+def megabytes(size_bytes: int | None) -> str:
+    """``1.234 MB``; empty for None."""
+    return "" if size_bytes is None else f"{size_bytes / 1e6:.3f} MB"
+
+
+def ratio_words(run: TargetRun, name: str) -> str:
+    """A speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
+    ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
+    if ratio is None:
+        return ""
+    if low is None or high is None:
+        return "not decided" if run.speed_undecided else f"{ratio:.2f}x"
+    bounds = f"({low:.2f} - {high:.2f})"
+    if run.speed_undecided:
+        return f"not decided {bounds}"
+    return f"no difference seen {bounds}" if low <= 1 <= high else f"{ratio:.2f}x {bounds}"
+
+
+def metric_words(one: Baseline | TargetRun) -> str:
+    """``0.9870 (0.9810 - 0.9920)``; without the interval if the metric of single samples is not known."""
+    if one.metric is None:
+        return ""
+    if one.metric_low is None or one.metric_high is None:
+        return f"{one.metric:.4f}"
+    return f"{one.metric:.4f} ({one.metric_low:.4f} - {one.metric_high:.4f})"
+
+
+def drop_words(run: TargetRun) -> str:
+    """The drop of the metric with its interval; one whose interval contains 0 is not called a drop."""
+    if run.metric_drop is None:
+        return ""
+    if run.drop_low is None or run.drop_high is None:
+        return f"{run.metric_drop:+.2%}"
+    bounds = f"({run.drop_low:+.2%} to {run.drop_high:+.2%})"
+    return f"no difference seen {bounds}" if run.drop_low <= 0 <= run.drop_high else f"{run.metric_drop:+.2%} {bounds}"
