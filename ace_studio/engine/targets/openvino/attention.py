@@ -23,6 +23,7 @@ from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx import masks
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
+from ace_studio.engine.targets.openvino.inputs import with_every_input
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.engine.targets.openvino.spectra import DFT, STFT, converted_dft, converted_stft
 
@@ -64,7 +65,7 @@ def read_onnx(model: Any) -> Any:
     core.add_extension(ConversionExtension(WHOLE, _DOMAIN, _converted))
     core.add_extension(ConversionExtension(STFT, "", converted_stft))
     core.add_extension(ConversionExtension(DFT, "", converted_dft))
-    return core.read_model(model.SerializeToString())
+    return with_every_input(core.read_model(model.SerializeToString()), model)
 
 
 def _converted(node: Any) -> list[Any]:

@@ -136,6 +136,30 @@ def test_the_artifact_keeps_fp32_weights_and_runs_as_planned_in_a_process_that_h
     subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "call.pt")], check=True, timeout=120)
 
 
+class UnreadInput(nn.Module):
+    """Takes a tensor between two others, and a last one, that no op reads, as many models take masks and types."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(32, 16)
+
+    def forward(self, x, unread, y, kinds):
+        return self.linear(x) + y
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.INT8_STATIC, Precision.INT8_WEIGHT])
+def test_an_input_that_no_op_reads_keeps_its_place(precision, tmp_path):
+    torch.manual_seed(0)
+    examples = [(torch.randn(n, 32), torch.randn(n), torch.randn(n, 16), torch.ones(n, 7).long()) for n in (2, 3)]
+    captured = capture(TinyModel(UnreadInput(), examples))
+    lowered = TARGET.lower(job_for(TARGET, captured, precision))
+    again = TARGET.load(lowered.save(tmp_path), threads=1)
+    for example in examples:
+        expected = captured.module(*example)
+        assert sqnr_db(expected, lowered(*example)) > 25
+        assert sqnr_db(expected, again(*example)[0]) > 25
+
+
 @pytest.mark.parametrize(("quantizes", "actual"), [(False, "int8-weight"), (True, "int8-dynamic")])
 def test_activations_that_the_processor_leaves_float_are_not_called_dynamic(quantizes, actual, monkeypatch):
     monkeypatch.setattr(openvino, "quantizes_activations", lambda: quantizes)
