@@ -51,7 +51,6 @@ class Shelf:
     """The kept calls of one module: first every form once, then a uniform sample of the rest."""
 
     module: nn.Module
-    path: str
     room: int
     kept: list[KeptCall] = field(default_factory=list)
     seen: int = 0
@@ -149,7 +148,7 @@ class CallRecorder:
         if is_shown:
             count.forms[describe(Example(args, kwargs), forward_parameters(module))] = None
         if is_wanted:
-            self._keep(module, path, args, kwargs)
+            self._keep(module, args, kwargs)
 
     def _path_in(self, root: nn.Module, module: nn.Module) -> str:
         known = self._paths.get(id(root))
@@ -166,10 +165,10 @@ class CallRecorder:
 
     # --- keeping ---
 
-    def _keep(self, module: nn.Module, path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def _keep(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         shelf = self._shelves.get(id(module))
         if shelf is None:
-            shelf = self._shelves[id(module)] = Shelf(module, path, self._calls)
+            shelf = self._shelves[id(module)] = Shelf(module, self._calls)
         form = _form(args, kwargs)
         place = shelf.place_for(form)
         if place is None:

@@ -88,7 +88,6 @@ def lay_out_block(problem: BlockProblem) -> BlockLayout:
         heights=list(problem.heights),
         chains=chains,
         children=children,
-        entering=problem.entering,
         may_fold=problem.may_fold,
     )
     sheet.stack_bands([(e.source_offset, e.target_offset) for e in problem.edges])

@@ -109,7 +109,6 @@ class Sheet:
     heights: list[float]
     chains: Chains
     children: int
-    entering: int
     may_fold: bool
     center: list[float] = field(default_factory=list)
     top: list[float] = field(default_factory=list)

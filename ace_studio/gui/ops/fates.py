@@ -39,7 +39,6 @@ class OpFate:
     """Id of the op that it was fused or folded into; empty if none or unknown."""
     words: str = ""
     """For a person."""
-    reason: str = ""
 
 
 _HOST = re.compile(r"(?:kernel of|folded into|fused into|part of|absorbed by|inside) ([A-Za-z_][\w.@-]*)")
@@ -88,7 +87,7 @@ def _fate(report: OpReport | None, ids: frozenset[str]) -> OpFate:
     usual = Fate.AS_PLANNED if report.actual == report.planned else Fate.OTHERWISE
     fate = _BY_ACTUAL.get(report.actual, usual)
     into = (report.fused_into or _host(report, ids)) if fate in {Fate.FUSED, Fate.FOLDED} else ""
-    return OpFate(fate=fate, into=into, words=_words(fate, report, into), reason=report.reason)
+    return OpFate(fate=fate, into=into, words=_words(fate, report, into))
 
 
 def _host(report: OpReport, ids: frozenset[str]) -> str:
@@ -131,8 +130,6 @@ class Transition:
 
     source: str
     target: str
-    op_ids: tuple[str, ...]
-    """The ops at both ends, in the order of the graph."""
     pairs: tuple[tuple[str, str], ...]
     """The edges themselves, by the ids of their ends."""
 
@@ -155,7 +152,6 @@ def transitions(graph: GraphTable, precisions: Mapping[str, str]) -> list[Transi
         Transition(
             source=one,
             target=other,
-            op_ids=tuple(graph.op_id[row] for row in sorted({row for edge in edges for row in edge})),
             pairs=tuple((graph.op_id[source], graph.op_id[target]) for source, target in edges),
         )
         for (one, other), edges in found.items()

@@ -49,7 +49,7 @@ def test_transitions_count_edges_between_ops_and_name_the_ops_at_their_ends():
     found = {(one.source, one.target): one for one in transitions(TABLE, running_precisions(fates_of(TABLE, run), run))}
     into = found["int8-static", "fp32"]
     # add_0 -> linear_1; its activation went with it, and act_1 -> add_1 leads back.
-    assert (into.edges, into.op_ids) == (1, ("add_0", "linear_1"))
-    assert found["fp32", "int8-static"].op_ids == ("act_1", "add_1")
+    assert (into.edges, into.pairs) == (1, (("add_0", "linear_1"),))
+    assert found["fp32", "int8-static"].pairs == (("act_1", "add_1"),)
     inner = sum(1 for source in TABLE.edge_source if source > 1) - 1
     assert sum(one.edges for one in found.values()) == inner
