@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words
@@ -17,9 +16,11 @@ from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, RunStatus
-from ace_studio.records.sweeps import SweepEnded, SweepEvent, SweepOrder
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
+
+if TYPE_CHECKING:
+    from ace_studio.cli.agents.runner import AgentRunner
 
 TRACE_JOB = "trace"
 """The job that shows its capture itself, on stdout."""
@@ -27,32 +28,7 @@ TRACE_JOB = "trace"
 EventT = TypeVar("EventT", bound=messages.AnyEvent)
 
 
-class JobRunner(Protocol):
-    """What runs the request of a command."""
-
-    def run(self, request: messages.AnyRequest) -> Iterator[messages.AnyEvent]:
-        """Yield the events of the request."""
-
-    def close(self) -> None:
-        """Called after the request."""
-
-
-class KeptRunner(JobRunner, Protocol):
-    """What runs the requests and sweeps of many commands, with the trust of its owner."""
-
-    def sweep(
-        self, order: SweepOrder, on_event: Callable[[SweepEvent], None], *, hosts: Iterable[str] = ()
-    ) -> SweepEnded:
-        """Run a sweep, whose recipes name these hosts, in a process of its own."""
-
-    def allow(self, host: str) -> None:
-        """Raises: AceError(UNTRUSTED) if files may not be sent to this host; empty is this machine."""
-
-    def told(self, event: messages.Progress) -> None:
-        """Tell the progress of work in this process. Raises: AceError(CANCELLED) if it was cancelled."""
-
-
-kept_runner: ContextVar[KeptRunner | None] = ContextVar("kept_runner", default=None)
+kept_runner: ContextVar[AgentRunner | None] = ContextVar("kept_runner", default=None)
 """Runs the requests of all commands, where one program gives many; None: each command starts an engine process."""
 _LOST = (AttemptStatus.TIMEOUT, AttemptStatus.CRASHED)
 
@@ -89,7 +65,7 @@ def follow(
     Raises: AceError if no engine can run in that interpreter, or the recipe names another machine.
     """
     answer = JobAnswer()
-    executor: JobRunner | None = kept_runner.get()
+    executor: AgentRunner | WorkerExecutor | None = kept_runner.get()
     if executor is None:
         host = messages.engine_of(request).host
         interpreter = _interpreter(request, python, console) if python or not host else ""
@@ -102,7 +78,6 @@ def follow(
             for event in executor.run(request):
                 _take(event, answer, console)
     except KeyboardInterrupt:
-        executor.close()
         answer.problems = (Problem(code=ErrorCode.CANCELLED, what="The job was cancelled"),)
     finally:
         executor.close()

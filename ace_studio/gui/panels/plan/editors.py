@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from PySide6 import QtWidgets
 from PySide6.QtCore import Qt
@@ -19,21 +19,8 @@ from ace_studio.gui.widgets.small import fill_combo, label, quiet, set_role
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.session.document import Document
 
-
-class Form(Protocol):
-    """Signals of an editor."""
-
-    def choose(self, field: FieldRow, value: object) -> None:
-        """A value was chosen."""
-
-    def complain(self, field: FieldRow, words: str) -> None:
-        """Why the typed text is invalid (the recipe keeps its value); empty when it is valid again."""
-
-    def is_wrong(self, field: FieldRow) -> bool:
-        """Whether the editor holds invalid text."""
-
-    def browse(self, field: FieldRow) -> None:
-        """Asks for a file."""
+if TYPE_CHECKING:
+    from ace_studio.gui.panels.plan.record_form import RecordForm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,21 +36,21 @@ class Editor:
     """What the present value means, for the line below."""
 
 
-def _choice(form: Form, field: FieldRow) -> Editor:
+def _choice(form: RecordForm, field: FieldRow) -> Editor:
     box = ChoiceBox(field.options, lambda word: form.choose(field, word))
     return Editor(widget=box, show=lambda value, _: box.show_choice(str(value)), meaning=box.meaning)
 
 
-def _number(form: Form, field: FieldRow) -> Editor:
+def _number(form: RecordForm, field: FieldRow) -> Editor:
     box = DecimalBox(decimals=field.decimals, singleStep=10.0 ** -min(field.decimals, 2))
     return _spin(form, field, box)
 
 
-def _count(form: Form, field: FieldRow) -> Editor:
+def _count(form: RecordForm, field: FieldRow) -> Editor:
     return _spin(form, field, WholeBox())
 
 
-def _spin(form: Form, field: FieldRow, box: Any) -> Editor:
+def _spin(form: RecordForm, field: FieldRow, box: Any) -> Editor:
     box.setMinimumWidth(90)
     box.setRange(type(box.minimum())(field.low), type(box.maximum())(field.high))
     box.setSuffix(field.suffix)
@@ -81,7 +68,7 @@ def _spin(form: Form, field: FieldRow, box: Any) -> Editor:
     return Editor(widget=box, show=show)
 
 
-def _flag(form: Form, field: FieldRow) -> Editor:
+def _flag(form: RecordForm, field: FieldRow) -> Editor:
     box = QtWidgets.QCheckBox(field.text)
     box.toggled.connect(lambda on: form.choose(field, on))
 
@@ -92,7 +79,7 @@ def _flag(form: Form, field: FieldRow) -> Editor:
     return Editor(widget=box, show=show, above=True)
 
 
-def _typed(form: Form, field: FieldRow) -> Editor:
+def _typed(form: RecordForm, field: FieldRow) -> Editor:
     """A line of text that stands for a value; invalid text stays, with the reason below."""
     line, text_form = QtWidgets.QLineEdit(), TEXT_FORMS[field.kind]
     line.setPlaceholderText(field.unset)
@@ -116,7 +103,7 @@ def _typed(form: Form, field: FieldRow) -> Editor:
     return Editor(widget=line, show=show)
 
 
-def _ticks(form: Form, field: FieldRow) -> Editor:
+def _ticks(form: RecordForm, field: FieldRow) -> Editor:
     boxes: Mapping[str, QtWidgets.QCheckBox] = {value: QtWidgets.QCheckBox(value) for value, _ in field.options}
     holder = QtWidgets.QWidget()
     layout = column(gap=TIGHT)
@@ -140,7 +127,7 @@ def _ticks(form: Form, field: FieldRow) -> Editor:
     return Editor(widget=holder, show=show, above=True)
 
 
-def _named(form: Form, field: FieldRow) -> Editor:
+def _named(form: RecordForm, field: FieldRow) -> Editor:
     """A name that can be typed or chosen from the known ones."""
     combo = NameBox(f"{field.table}: {field.text}", partial(form.choose, field))
     combo.setMinimumContentsLength(4)
@@ -166,7 +153,7 @@ def _named(form: Form, field: FieldRow) -> Editor:
     return Editor(widget=holder, show=show)
 
 
-EDITORS: dict[FieldKind, Callable[[Form, FieldRow], Editor]] = {
+EDITORS: dict[FieldKind, Callable[[RecordForm, FieldRow], Editor]] = {
     FieldKind.CHOICE: _choice,
     FieldKind.NUMBER: _number,
     FieldKind.COUNT: _count,
