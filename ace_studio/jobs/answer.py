@@ -62,8 +62,27 @@ def answer_request(
     Raises: nothing. Whatever user code raises becomes a JobFailed, `SystemExit` and `KeyboardInterrupt` included.
     """
     job = request.job
+    ending: list[messages.AnyEvent] = []
+
+    def take(event: messages.Event) -> None:
+        named = replace(event, job=job)
+        # The event that ends the job is sent when the handler has returned, so that the next job may follow.
+        if isinstance(named, messages.JOB_ENDS):
+            ending.append(named)
+        else:
+            emit(named)
+
+    reporter = Reporter(take, job=job, is_cancelled=is_cancelled)
     try:
-        return _run(request, handler, emit=emit, is_cancelled=is_cancelled)
+        reporter.check()
+        handler(request, reporter)
+        if not ending:
+            raise AceError.of(
+                ErrorCode.INTERNAL,
+                "The job ended without an answer",
+                why=f"{HANDLER_NAMES[type(request)]} returned and reported nothing",
+            )
+        return ending[0]
     except Cancelled:
         return messages.JobCancelled(job=job)
     except AceError as error:
@@ -72,35 +91,6 @@ def answer_request(
         if isinstance(error, KeyboardInterrupt) and is_cancelled():
             return messages.JobCancelled(job=job)
         return messages.JobFailed(job=job, problems=_problems_of(error))
-
-
-def _run(
-    request: messages.AnyRequest,
-    handler: Handler,
-    *,
-    emit: Callable[[messages.Event], None],
-    is_cancelled: Callable[[], bool],
-) -> messages.AnyEvent:
-    ending: list[messages.AnyEvent] = []
-
-    def take(event: messages.Event) -> None:
-        named = replace(event, job=request.job)
-        # The event that ends the job is sent when the handler has returned, so that the next job may follow.
-        if isinstance(named, messages.JOB_ENDS):
-            ending.append(named)
-        else:
-            emit(named)
-
-    reporter = Reporter(take, job=request.job, is_cancelled=is_cancelled)
-    reporter.check()
-    handler(request, reporter)
-    if not ending:
-        raise AceError.of(
-            ErrorCode.INTERNAL,
-            "The job ended without an answer",
-            why=f"{HANDLER_NAMES[type(request)]} returned and reported nothing",
-        )
-    return ending[0]
 
 
 def _problems_of(error: BaseException) -> tuple[Problem, ...]:
