@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,10 +28,11 @@ from ace_studio.records.messages import (
 from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
-from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
+from ace_studio.records.results import RESULT_NAME, Result, ResultStatus
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
 from ace_studio.records.time_words import seconds_words
 from ace_studio.session.choices import with_found, with_functions
+from ace_studio.session.device_figures import run_in
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History
@@ -232,24 +234,11 @@ def read_result(folder: Path) -> Result:
 
     Raises: AceError(NOT_FOUND or BAD_FILE), or the problems that ended the run before anything was measured.
     """
-    path = folder / RESULT_NAME
-    try:
-        content = read_plain(path)
-        failed = decode_plain(content, _FailedRun)
+    with suppress(OSError, msgspec.DecodeError):
+        failed = decode_plain(read_plain(folder / RESULT_NAME), _FailedRun)
         if failed.errors and not failed.runs:
             raise AceError(*failed.errors)
-        return decode_result(content)
-    except FileNotFoundError as error:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            f"There is no result in {folder}",
-            why="result.json is missing",
-            remedy="Name the folder that was given to `ace-studio run --out`.",
-        ) from error
-    except (msgspec.DecodeError, OSError) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE, f"{path} is not a finished result", why=str(error), remedy="Run the recipe again."
-        ) from error
+    return run_in(folder)
 
 
 class _FailedRun(msgspec.Struct, frozen=True):

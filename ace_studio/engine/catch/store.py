@@ -13,7 +13,7 @@ from ace_studio.engine.catch.recorder import KeptCall
 from ace_studio.engine.examples.caught import CaughtCall, CaughtFiles, CaughtInputs, CaughtValue
 from ace_studio.engine.examples.leaves import Parameters, dtype_name, forward_parameters, named_leaves
 from ace_studio.engine.flow import Example
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.tensors import TensorSpec
 
@@ -28,19 +28,13 @@ def store_calls(kept: Sequence[KeptCall], *, module: nn.Module, script: Path, ou
     tensors = {f"{number}.{name.removeprefix('call.')}": one for number, name, one in pairs}
     calls = [_renamed(call.call, str(number), script) for number, call in enumerate(kept)]
     content = CaughtInputs(module=type(module).__qualname__, tensors=files.tensors.name, calls=calls)
-    try:
+    what = f"The caught inputs cannot be written to {output}"
+    remedy = "Name a folder that you may write to, with enough room."
+    with explained(ErrorCode.USAGE, what, remedy=remedy, where=output):
         files.structure.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(files.tensors, save(tensors))
         text = msgspec.json.format(msgspec.json.encode(content), indent=1)
         write_atomically(files.structure, text + b"\n")
-    except OSError as error:
-        raise AceError.of(
-            ErrorCode.USAGE,
-            f"The caught inputs cannot be written to {output}",
-            why=error.strerror or str(error),
-            remedy="Name a folder that you may write to, with enough room.",
-            where=str(output),
-        ) from error
     return files
 
 

@@ -26,7 +26,7 @@ from ace_studio.engine.quantize.simulate.runs import Kept
 from ace_studio.engine.quantize.summary import compare_tensors
 from ace_studio.engine.targets import select_targets
 from ace_studio.engine.targets.shared.int8_styles import most_rounding
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.messages import Phase, ValuesRequest
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import PruneMethod, Recipe
@@ -206,12 +206,8 @@ def _save(path: Path, found: list[Found]) -> None:
             if value is not None:
                 plain = value.detach().cpu()
                 arrays[f"{name} {word}"] = (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
-    try:
+    with explained(ErrorCode.NOT_FOUND, f"{path.name} could not be written", remedy="Choose another folder"):
         np.savez(path, allow_pickle=False, **arrays)
-    except OSError as error:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND, f"{path.name} could not be written", why=str(error), remedy="Choose another folder"
-        ) from error
 
 
 def _unknown(op_id: str, why: str) -> AceError:

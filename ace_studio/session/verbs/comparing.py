@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.messages import AnyEvent, FileInspected, FileReport, JobFailed, JobFinished, ModelCaptured
 from ace_studio.records.recipes.file import parse_recipe, read_recipe_text, recipe_text
 from ace_studio.records.results import decode_result
@@ -220,13 +220,10 @@ class ComparisonVerbs:
             past = self._history.store.get(pin.run_id)
             result, text, folder = past.result, past.recipe_toml, past.folder
         elif pin.path.endswith(".json"):
-            try:
+            what = f"{pin.path} is no result of a run"
+            remedy = "Choose the result.json that a run wrote into its folder, or a recipe"
+            with explained(ErrorCode.BAD_FILE, what, remedy=remedy, of=(OSError, msgspec.DecodeError)):
                 result = decode_result(read_plain(Path(pin.path)))
-            except (OSError, msgspec.DecodeError) as error:
-                remedy = "Choose the result.json that a run wrote into its folder, or a recipe"
-                raise AceError.of(
-                    ErrorCode.BAD_FILE, f"{pin.path} is no result of a run", why=str(error), remedy=remedy
-                ) from error
             text, folder = result.recipe, result.folder
         elif pin.path:
             text = read_recipe_text(Path(pin.path))

@@ -25,7 +25,7 @@ from ace_studio.engine.targets.torch.read_back import kernels_of
 from ace_studio.engine.torch_private.exporting import DYNAMIC, SerializeError, export_program
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.engine.torch_private.operators import register_quantized_ops
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.safe_file import native_stream
 from ace_studio.records.tensors import size_limits
 
@@ -97,16 +97,10 @@ def load_flat_graph(path: Path) -> fx.GraphModule:
     Raises: AceError(BAD_FILE) if it is not there or is not a program of torch.export.
     """
     register_quantized_ops()
-    try:
+    what, remedy = f"{path.name} cannot be opened as a torch.export program", "Export the model again."
+    errors = (OSError, RuntimeError, ValueError, KeyError, zipfile.BadZipFile)
+    with explained(ErrorCode.BAD_FILE, what, remedy=remedy, where=path, of=errors):
         program = torch.export.load(path)
-    except (OSError, RuntimeError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            f"{path.name} cannot be opened as a torch.export program",
-            why=str(error),
-            remedy="Export the model again.",
-            where=str(path),
-        ) from error
     return flat_graph(program)
 
 
