@@ -122,6 +122,8 @@ def test_a_difference_inside_the_interval_is_called_none(tmp_path):
     write_report(replace(RESULT, runs=(replace(run, drop_low=0.002),)), None, tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "+1.00% (+0.20% to +3.00%)" in text
+    write_report(replace(RESULT, runs=(replace(run, speedup_low=0.9),)), None, tmp_path)
+    assert "no difference seen (0.90 - 2.10)" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 LAYER = PrunedLayer(
