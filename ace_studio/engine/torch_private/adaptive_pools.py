@@ -1,4 +1,4 @@
-"""Adaptive pools of sizes that are dynamic, or that do not divide."""
+"""Adaptive pools of sizes that are dynamic, or that do not divide, and means of channels-last pictures."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torch._ops import OpOverload
 
 _AVERAGE = torch.ops.aten._adaptive_avg_pool2d.default
 _MAXIMUM = torch.ops.aten.adaptive_max_pool2d.default
+_COMPOSITE_AVERAGE: Any = torch.ops.aten.adaptive_avg_pool2d.default
 
 
 @contextlib.contextmanager
@@ -21,10 +22,14 @@ def adaptive_pools_of_any_size() -> Iterator[None]:
     """Decompose adaptive pools so that they are right at every size, in torch's table of decompositions."""
     before: dict[Any, Callable[..., Any]] = {pool: decomposition_table[pool] for pool in FREE_POOLS}
     decomposition_table.update(with_free_pools(before))
+    _COMPOSITE_AVERAGE.py_kernels[_COMPOSITE] = _plain_average_pool
+    _COMPOSITE_AVERAGE._dispatch_cache.clear()
     try:
         yield
     finally:
         decomposition_table.update(before)
+        del _COMPOSITE_AVERAGE.py_kernels[_COMPOSITE]
+        _COMPOSITE_AVERAGE._dispatch_cache.clear()
 
 
 def with_free_pools(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
@@ -66,6 +71,21 @@ def free_max_pool(values: Tensor, output_size: Sequence[Any]) -> Any:
 
 FREE_POOLS: Mapping[OpOverload, Callable[..., Any]] = {_AVERAGE: free_average_pool, _MAXIMUM: free_max_pool}
 """Op of torch -> its decomposition for every size."""
+
+
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+def _plain_average_pool(values: Tensor, output_size: Sequence[Any]) -> Tensor:
+    """What torch decomposes the pool into, without strides.
+
+    Torch writes the mean of a channels-last picture as `as_strided` (torch 2.13), which in ONNX is arithmetic on
+    places and a gather.
+    """
+    if all(isinstance(size, int) and size == 1 for size in output_size):
+        return values.mean((-2, -1), keepdim=True)
+    average: Tensor = _AVERAGE(values, output_size)
+    return average
 
 
 def _is_dynamic(values: Tensor, output_size: Sequence[Any]) -> bool:

@@ -49,3 +49,17 @@ def test_maxima_of_known_sizes_that_do_not_divide_are_decomposed():
     for own, other in zip(free_max_pool(x, (2, 3)), expected, strict=True):
         torch.testing.assert_close(own, other)
     assert free_max_pool(x, (1, 1)) is NotImplemented
+
+
+def test_the_mean_of_a_channels_last_picture_is_no_arithmetic_on_strides():
+    class Mean(torch.nn.Module):
+        def forward(self, x):
+            return functional.adaptive_avg_pool2d(x.permute(0, 3, 1, 2), 1)
+
+    x = torch.randn(2, 6, 9, 3)
+    with torch.no_grad(), adaptive_pools_of_any_size(), warnings.catch_warnings(action="ignore"):
+        program = export_program(Mean(), (x,), {}, dynamic_shapes=({0: DYNAMIC},), strict=False).run_decompositions()
+    names = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    assert "aten.mean.dim" in names
+    assert not any("strided" in name for name in names)
+    torch.testing.assert_close(program.module()(x), Mean()(x))
