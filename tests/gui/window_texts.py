@@ -47,7 +47,7 @@ REPORTED = {"advance", "phase", "warn"}
 """Methods of a reporter: what the engine does just now and warns of, which the window translates with `told`."""
 DESCRIBED = {"label", "would_run"}
 """Fields of the rows in ``engine/load`` that the Model panel translates with `told`."""
-MADE = {"Problem", "AceError", "of"}
+MADE = {"Problem", "AceError", "of", "explained"}
 """What makes a problem: its what, why and remedy are sentences, which `told` translates where they are shown."""
 
 
