@@ -1,4 +1,4 @@
-"""Which callable of a file makes the model, where nobody has said so."""
+"""Which name of a file gives the model, where nobody has said so."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _OTHER_ROLES = frozenset(EntryRole) - {EntryRole.NONE, EntryRole.MODEL}
 def likely_entries(entries: Sequence[EntryPoint], *, taken: Collection[str] = ()) -> list[str]:
     """The names that are as good as each other: one if it is plain which is meant, none if nothing fits.
 
-    Functions with a usual name win, then functions that seem to make a module, then module classes that are no part of
-    another one, then any function; all without required arguments.
+    Functions with a usual name win, then functions that seem to make a module, then the one variable that holds one
+    (its weights are those that the file gives it), then module classes that are no part of another one, then any
+    function; all without required arguments.
 
     Args:
-        entries: The callables of the file.
+        entries: The callables and models of the file.
         taken: Names that have another use.
     """
     free = [
@@ -32,10 +33,13 @@ def likely_entries(entries: Sequence[EntryPoint], *, taken: Collection[str] = ()
         if not (one.required_arguments or one.name.startswith("_") or one.name in taken or one.role in _OTHER_ROLES)
     ]
     functions = [one for one in free if one.kind == "function"]
+    variables = [one.name for one in free if one.kind == "variable"]
     groups = (
         [one.name for one in functions if one.name in _MAKER_NAMES],
         [one.name for one in functions if one.role is EntryRole.MODEL],
+        variables if len(variables) == 1 else [],
         [one.name for one in free if one.is_module],
+        variables,
         [one.name for one in functions],
     )
     return next((group for group in groups if group), [])

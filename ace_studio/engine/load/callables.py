@@ -76,12 +76,15 @@ def choose_entry(code: CodeFile, *, taken: Iterable[str] = ()) -> str:
     choices = likely_entries(code.entries, taken=set(taken))
     if len(choices) == 1:
         return choices[0]
-    has_several = "several callables that could make the model"
+    has_none = "neither a model nor a callable that makes one without arguments"
     raise AceError.of(
         ErrorCode.NOT_FOUND,
-        f"{code.path.name} has {has_several if choices else 'no callable that makes a model without arguments'}",
+        f"{code.path.name} has {'several names that could give the model' if choices else has_none}",
         why=_listing(code.entries),
-        remedy="name one as the entry" if choices else "add a function without arguments that returns the module",
+        remedy="name one as the entry"
+        if choices
+        else "add a function without arguments that returns the module, or "
+        "keep the module in a variable at the top level",
         where=str(code.path),
     )
 
@@ -169,7 +172,7 @@ def find_target(module: ModuleType, code: CodeFile, reference: CallableReference
 def _listing(entries: Iterable[EntryPoint]) -> str:
     shown = [f"{entry.name}{entry.signature} in line {entry.line}" for entry in entries]
     if not shown:
-        return "it defines no functions or classes at its top level"
+        return "it defines no functions, classes or models at its top level"
     return "it has " + ", ".join(shown[:_MOST_SHOWN]) + (" ..." if len(shown) > _MOST_SHOWN else "")
 
 

@@ -1,4 +1,4 @@
-"""Lists the callables of a ``.py`` file from its syntax tree, without importing it."""
+"""Lists what a ``.py`` file offers by name, callables and models, from its syntax tree, without importing it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from ace_studio.records.messages import EntryPoint
 
 _LARGEST_SOURCE_BYTES = 10_000_000
 _MODULE_BASES = frozenset({"nn.Module", "torch.nn.Module", "Module", "LightningModule", "PreTrainedModel"})
+_MODEL_NAMES = ("model", "net", "network")
+_NO_MODEL_NAMES = ("loss", "criterion")
 _LONGEST_SIGNATURE = 200
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -87,15 +89,35 @@ def syntax_problem(path: Path, error: SyntaxError) -> AceError:
 
 
 def list_entries(source: PythonSource) -> tuple[EntryPoint, ...]:
-    """List the public functions and classes at the top level, in order; the last definition of a name counts."""
+    """List the public functions, classes and models at the top level; the last definition of a name counts."""
     classes = {node.name: node for node in _definitions(source.tree.body) if isinstance(node, ast.ClassDef)}
     found: dict[str, EntryPoint] = {}
     for node in _definitions(source.tree.body):
-        entry = _class_entry(node, classes) if isinstance(node, ast.ClassDef) else _function_entry(node)
-        if not entry.name.startswith("_"):
+        entry = _class_entry(node, classes) if isinstance(node, ast.ClassDef) else _other_entry(node, classes)
+        if entry is not None and not entry.name.startswith("_"):
             found.pop(entry.name, None)
             found[entry.name] = entry
     return with_roles(found.values(), source.tree)
+
+
+def _other_entry(node: _Function | ast.Assign, classes: dict[str, ast.ClassDef]) -> EntryPoint | None:
+    """A function, or a variable that holds a model; None for a variable that holds something else."""
+    if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Lambda):
+        return _function_entry(node)
+    assert isinstance(node.targets[0], ast.Name)
+    name = node.targets[0].id
+    if not _holds_a_model(name.lower(), node.value, classes):
+        return None
+    return EntryPoint(name=name, line=node.lineno, kind="variable", signature="")
+
+
+def _holds_a_model(name: str, value: ast.expr, classes: dict[str, ast.ClassDef]) -> bool:
+    """Whether a variable is called a model, or is made by calling a module class of the file: ``Net(8).eval()``."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        value = value.func.value
+    made_by = classes.get(ast.unparse(value.func)) if isinstance(value, ast.Call) else None
+    is_made = made_by is not None and _is_module(made_by, classes, frozenset())
+    return name.endswith(_MODEL_NAMES) or (is_made and not name.endswith(_NO_MODEL_NAMES))
 
 
 def _definitions(body: Iterable[ast.stmt]) -> Iterator[ast.ClassDef | _Function | ast.Assign]:
@@ -104,7 +126,7 @@ def _definitions(body: Iterable[ast.stmt]) -> Iterator[ast.ClassDef | _Function 
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
         elif isinstance(node, ast.Assign):
-            if isinstance(node.value, ast.Lambda) and isinstance(node.targets[0], ast.Name):
+            if isinstance(node.value, ast.Lambda | ast.Call) and isinstance(node.targets[0], ast.Name):
                 yield node
         elif isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
             continue

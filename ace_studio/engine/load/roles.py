@@ -49,6 +49,8 @@ def words_of(name: str) -> frozenset[str]:
 
 
 def _role(one: EntryPoint, node: ast.AST | None, modules: frozenset[str], parts: set[str]) -> EntryRole:
+    if one.kind == "variable":
+        return EntryRole.MODEL
     if one.kind == "class":
         if not one.is_module:
             return EntryRole.NONE

@@ -28,12 +28,12 @@ class EntryRole(StrEnum):
 
 
 class EntryPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A callable of a ``.py`` file, read from its syntax tree."""
+    """A callable of a ``.py`` file, or a model that it holds, read from its syntax tree."""
 
     name: str
     line: int
     kind: str
-    """``function`` or ``class`` (a class is a factory of itself)."""
+    """``function``, ``class`` (a factory of itself), or ``variable`` (the module itself)."""
     signature: str
     summary: str = ""
     """First line of its docstring."""

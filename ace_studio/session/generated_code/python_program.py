@@ -122,7 +122,11 @@ class _Program:
         if suffix == ".py" or ":" in entry:
             name = self.callable_name(entry or "make_model", source)
             gives_examples = not recipe.inputs.tracing and not recipe.inputs.rows
-            self.body.append(f"{'model, examples' if gives_examples else 'model'} = {name}()")
+            entries = document.file.entries if document.file else ()
+            if not any(one.name == name and one.kind == "variable" for one in entries):
+                self.body.append(f"{'model, examples' if gives_examples else 'model'} = {name}()")
+            elif name != "model":
+                self.body.append(f"model = {name}")
         elif kind == "onnx":
             self.body.append("model = ...  # compile() takes PyTorch models: the one that the file was exported from")
         elif kind.startswith("huggingface"):

@@ -33,6 +33,15 @@ def test_examples_are_one_or_a_list_of_them(tmp_path, body, count):
         assert example.call(loaded.module).shape[1] == 3
 
 
+def test_a_script_that_keeps_its_model_in_a_variable_needs_no_function(tmp_path):
+    write_net(tmp_path, "script.py", source=NET_SOURCE.replace("def make_model", "def _make_model") + (
+        "\nmodel = Net()\ntorch.nn.init.constant_(next(model.parameters()), 0.25)\n"
+    ))  # fmt: skip
+    loaded = load(tmp_path, "script.py")
+    assert type(loaded.module).__name__ == "Net"
+    assert (next(loaded.module.parameters()) == 0.25).all()
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

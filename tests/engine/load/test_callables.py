@@ -25,7 +25,7 @@ def test_without_an_entry_and_with_a_choice_the_choices_are_listed(tmp_path):
     assert problem.code is ErrorCode.NOT_FOUND
     assert "make_model() in line" in problem.why
     write_net(tmp_path, "none.py", "x = 1\n")
-    assert "no callable" in problem_of(tmp_path, "none.py").what
+    assert "nor a callable" in problem_of(tmp_path, "none.py").what
 
 
 def test_a_missing_entry_names_the_nearest(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 from ace_studio.engine.load.entries import list_entries, parse_source
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.messages import EntryRole
 
 
 def entries(tmp_path, text):
@@ -58,6 +59,27 @@ if __name__ == "__main__":
 """,
     )
     assert set(found) == {"make", "other", "Net"}
+
+
+def test_a_variable_that_holds_a_model_is_listed_with_it(tmp_path):
+    found = entries(
+        tmp_path,
+        """
+class Net(nn.Module): ...
+class MyLoss(nn.Module): ...
+teacher = Net(8).to(device).eval()
+resnet = timm.create_model("resnet18")
+model_name = pick_name()
+criterion = MyLoss()
+optimizer = torch.optim.Adam(teacher.parameters())
+weights = load("w.pt")
+if __name__ == "__main__":
+    other_model = Net(4)
+""",
+    )
+    models = {name: one for name, one in found.items() if one.kind == "variable"}
+    assert set(models) == {"teacher", "resnet"}
+    assert all(one.role is EntryRole.MODEL and not one.required_arguments for one in models.values())
 
 
 def test_the_last_of_equal_names_counts(tmp_path):

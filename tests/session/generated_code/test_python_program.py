@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ace_studio.records.messages import FileReport
+from ace_studio.records.messages import EntryPoint, FileReport
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import (
     CalibrationChoice,
@@ -45,6 +45,7 @@ def make_model(): return Model()
 def make_both(): return Model(), (1, 2)
 def inputs(): return []
 def evaluate(predict): return 0.0
+trained = "the trained model"
 """
 
 
@@ -86,6 +87,18 @@ def test_examples_of_the_entry_are_passed_on(folder: Path, monkeypatch: pytest.M
     recipe = Recipe(model=ModelChoice(source="shown_model.py", entry="make_both"))
     _, keywords = run(Document(recipe=recipe, folder=str(folder)), folder, monkeypatch)
     assert keywords == {"tracing_inputs": [(1, 2)]}
+
+
+def test_a_model_that_lies_in_a_variable_is_imported_and_not_called(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe(model=ModelChoice(source="shown_model.py", entry="trained"), inputs=InputsChoice(tracing="inputs"))
+    entry = EntryPoint(name="trained", line=8, kind="variable", signature="")
+    report = FileReport(
+        path="shown_model.py", kind="python", label="", sha256="", size_bytes=1, trust="code", entries=(entry,)
+    )
+    model, _ = run(Document(recipe=recipe, folder=str(folder), file=report), folder, monkeypatch)
+    assert model == "the trained model"
 
 
 FULL = Recipe(
