@@ -241,7 +241,7 @@ class _ReadBack:
 
     def _executed(self, op_id: str, kernels: list[Kernel]) -> OpActual:
         working = [kernel for kernel in kernels if not kernel.is_conversion] or kernels
-        deciding = [kernel for kernel in working if kernel.is_arithmetic] or working
+        deciding = [kernel for kernel in working if kernel.is_arithmetic] or self._of_values(op_id, working)
         deciding = sorted(deciding, key=lambda kernel: -(kernel.latency_ms or 0.0))
         times = [kernel.latency_ms for kernel in kernels if kernel.latency_ms is not None]
         return OpActual(
@@ -251,6 +251,11 @@ class _ReadBack:
             latency_ms=sum(times) if times else None,
             reason=self._reason(op_id, kernels, deciding),
         )
+
+    def _of_values(self, op_id: str, kernels: list[Kernel]) -> list[Kernel]:
+        """Those of an op's kernels that handle floats: beside them, 8-bit ones of an op at fp32 handle a mask."""
+        floats = [kernel for kernel in kernels if kernel.precision != Precision.INT8_STATIC]
+        return floats if floats and self.plan.precision_of(op_id) is Precision.FP32 else kernels
 
     def _reason(self, op_id: str, kernels: list[Kernel], deciding: list[Kernel]) -> str:
         planned = self.plan.precision_of(op_id)

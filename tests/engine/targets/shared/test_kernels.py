@@ -1,6 +1,15 @@
 """Nodes of a rewritten graph are mapped to the ops of the graph that it was made from."""
 
-from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, owners_of
+from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.targets.shared.kernels import (
+    GraphStep,
+    Kernel,
+    actuals_of,
+    adopt_orphans,
+    covered_steps,
+    owners_of,
+)
+from tests.engine.targets.onnx_cases import captured_easy, job_for
 
 OLD = [
     GraphStep("conv", ("x", "w"), ("c",)),
@@ -43,3 +52,18 @@ def test_an_orphan_goes_to_its_readers_if_they_agree_and_else_to_its_source():
     owners = {"a": ("op_a",), "orphan": (), "b": ("op_b",), "c": ("op_c",)}
     adopt_orphans([*steps, GraphStep("c", ("vo",), ("vc",))], owners)
     assert owners["orphan"] == ("op_a",)
+
+
+def test_kernels_of_a_mask_do_not_make_an_op_at_fp32_an_8_bit_one():
+    job = job_for(TARGETS["eager"], captured_easy("mlp"))
+    op_id = next(iter(job.plan.ops))
+    mask = Kernel("find", "NonZero", "int8-static", (op_id,), latency_ms=2.0)
+    write = Kernel("write", "ScatterNDUpdate", "fp32", (op_id,), latency_ms=1.0)
+    found = {one.op_id: one for one in actuals_of(job, [mask, write], runtime="OpenVINO", folded={})}[op_id]
+    assert (found.actual, found.reason, found.latency_ms) == (
+        "fp32",
+        "OpenVINO ran ScatterNDUpdate; default of the plan",
+        3.0,
+    )
+    (alone,) = (one for one in actuals_of(job, [mask], runtime="OpenVINO", folded={}) if one.op_id == op_id)
+    assert alone.actual == "int8-static"
