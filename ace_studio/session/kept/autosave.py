@@ -85,7 +85,10 @@ class Autosave:
             raise failure
 
     def forget(self, name: str) -> None:
-        """Remove the choices of what has this name: they were saved, or taken back."""
+        """Remove the choices of what has this name: they were saved, or taken back.
+
+        Those that another window has stored stay while it runs.
+        """
         self._newest[name] = None
         _writer().submit(self._store, name)
 
@@ -139,7 +142,7 @@ class Autosave:
             if name in self._newest:  # else an earlier turn stored it
                 saved = self._newest.pop(name)
                 if saved is None:
-                    self._path(name).unlink(missing_ok=True)
+                    self._remove(self._path(name))
                 else:
                     self._write(replace(saved, process=process_mark(os.getpid()), changed_s=time.time()))
         except Exception as error:  # noqa: BLE001 - the top of a thread: nobody else would learn of it
@@ -147,6 +150,11 @@ class Autosave:
                 ErrorCode.USAGE, "Unsaved choices could not be stored", why=message_of(error),
                 remedy="They are lost when the window ends. Save them to a recipe", where=str(self._path(name)),
             )  # fmt: skip
+
+    def _remove(self, path: Path) -> None:
+        kept = _read(path)
+        if kept is None or kept.process == process_mark(os.getpid()) or not is_alive(kept.process):
+            path.unlink(missing_ok=True)
 
     def _write(self, saved: SavedChoices) -> None:
         path = self._path(saved.name)

@@ -1,5 +1,6 @@
 """Unsaved choices, one file per model."""
 
+import os
 from pathlib import Path
 from threading import Event
 
@@ -90,6 +91,22 @@ def test_each_model_has_its_own_choices_until_they_are_forgotten(tmp_path: Path)
     autosave.write(choices("/b/m.py"))
     autosave.forget("/a/m.py")
     assert autosave.recall("/a/m.py") is None and autosave.recall("/b/m.py") is not None
+
+
+def test_a_window_that_takes_its_choices_back_leaves_those_of_another_one_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Autosave(tmp_path), Autosave(tmp_path)
+    with monkeypatch.context() as other_process:
+        other_process.setattr(module.os, "getpid", os.getppid)
+        first.write(choices("m.py"))
+        first.wait()
+    second.forget("m.py")
+    assert second.recall("m.py") is not None
+    second.write(choices("m.py"))
+    second.wait()
+    second.forget("m.py")
+    assert second.recall("m.py") is None, "the newest were its own"
 
 
 def test_the_models_changed_longest_ago_are_forgotten_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
