@@ -18,6 +18,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import Int8Style
 from ace_studio.engine.targets.shared.int8_styles import STYLES
+from ace_studio.engine.targets.shared.library_error import opening_problem
 from ace_studio.engine.targets.shared.support import NATIVE, judge_ops
 from ace_studio.engine.torch_private.sizes import sizes_left_as_captured
 from ace_studio.records.errors import AceError, ErrorCode
@@ -134,6 +135,9 @@ class CompiledModule(nn.Module):
 class Target(ABC):
     """A runtime that a captured graph is lowered to. Everything that is data about it stands in its row."""
 
+    modules: ClassVar[tuple[str, ...]] = ()
+    """What is imported to see whether the installed packages can be used beside this torch."""
+
     def __init__(self, row: TargetRow) -> None:
         self.row = row
         self.name = row.name
@@ -152,7 +156,7 @@ class Target(ABC):
 
     def opening_problem(self) -> str:
         """Empty if what is installed can be used here, else why not; asked only where all packages are there."""
-        return ""
+        return opening_problem(self.row.packages[0], self.modules) if self.modules else ""
 
     def missing(self) -> str:
         """All packages of its row that are not installed, in a sentence; empty if there are none."""
@@ -167,9 +171,14 @@ class Target(ABC):
     def precision_problem(self, precision: Precision) -> str:
         """Empty if the target can do this precision here, else why not, in one sentence."""
 
-    @abstractmethod
     def op_problem(self, op: str, precision: Precision) -> str:
         """Empty if the target can do this operator (``aten.conv2d.default``) at this precision, else why not."""
+        return self.precision_problem(precision) or self.kernel_problem(op, precision)
+
+    def kernel_problem(self, op: str, precision: Precision) -> str:
+        """Why an op stays at a float precision, at a precision that the target has. Here: none does."""
+        del op, precision
+        return ""
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """How it takes each op of the graph, found without building anything. Here: all as they are."""

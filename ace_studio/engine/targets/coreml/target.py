@@ -6,11 +6,8 @@ with what the graph demands, and nothing is run: `Target.run_problem` says so.
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,7 @@ from ace_studio.engine.targets.coreml.convert import coreml_model
 from ace_studio.engine.targets.coreml.quantize import INT8, coreml_op_problem, quantized_graph
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of
-from ace_studio.engine.targets.shared.library_error import library_error, library_reason
+from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.engine.targets.shared.support import judge_torch_ops
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
@@ -53,9 +50,7 @@ _PROBLEMS = {
 class CoreMlTarget(Target):
     """Writes packages everywhere, and runs them on a Mac."""
 
-    def opening_problem(self) -> str:
-        """Whether it opens beside this torch."""
-        return installed_problem()
+    modules = ("coremltools",)
 
     def run_problem(self) -> str:
         """Nothing on macOS."""
@@ -67,10 +62,8 @@ class CoreMlTarget(Target):
             return f"int8-static needs torchao: {INSTALL_LINE}"
         return _PROBLEMS[precision]
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays in floats."""
-        if problem := self.precision_problem(precision):
-            return problem
         return coreml_op_problem(op, precision) if precision in INT8 else ""
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
@@ -94,17 +87,6 @@ class CoreMlTarget(Target):
         if problem := self.run_problem():
             raise AceError.of(ErrorCode.UNSUPPORTED, f"{path.name} cannot be run here", why=problem)
         return opened_package(path, package.ports_of(spec, name=path.name))
-
-
-@cache
-def installed_problem() -> str:
-    """Why the installed coremltools cannot be used here; empty if it can. Imports it, which takes seconds."""
-    try:
-        with hushed():
-            importlib.import_module("coremltools")
-    except Exception as error:  # noqa: BLE001 - border: a package built for another torch fails in any way
-        return f"coremltools {importlib.metadata.version('coremltools')} does not open here: {library_reason(error)}"
-    return ""
 
 
 class CoreMlLowered(Lowered):

@@ -7,11 +7,9 @@ at build time, so every dynamic size has an upper bound, which is stored in the 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import importlib.metadata
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,7 @@ from ace_studio.engine.targets.executorch.quantize import executorch_op_problem,
 from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import FLOAT_WORDS, Kernel, actuals_of, heavy_ops
-from ace_studio.engine.targets.shared.library_error import library_error, library_reason
+from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.engine.targets.shared.size_bounds import size_bounds
 from ace_studio.engine.targets.shared.support import judge_torch_ops
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
@@ -41,7 +39,6 @@ _ARTIFACT = "model.pte"
 _DELEGATE = "XNNPACK"
 _ACTIVATIONS = ("aten.relu", "aten.hardtanh", "aten.clamp")
 _INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC})
-_PARTS = ("executorch.exir", "executorch.backends.xnnpack.partition.xnnpack_partitioner", "executorch.runtime")
 _PROBLEMS = {
     Precision.FP32: "",
     Precision.INT8_STATIC: "",
@@ -57,18 +54,23 @@ _PROBLEMS = {
 class ExecuTorchTarget(Target):
     """XNNPACK where it can, ExecuTorch's portable kernels for the rest."""
 
+    modules = ("executorch.exir", "executorch.backends.xnnpack.partition.xnnpack_partitioner", "executorch.runtime")
+
     def opening_problem(self) -> str:
-        """Whether it opens beside this torch."""
-        return installed_problem()
+        """Whether it was built for a later torch, or does not open beside this one."""
+        wanted = [one for one in importlib.metadata.requires("executorch") or () if re.match(r"torch\W", one)]
+        oldest = re.search(r">=\s*([\d.]+)", wanted[0]) if wanted else None
+        if oldest and _numbers(str(torch.__version__)) < _numbers(oldest[1]):
+            version = importlib.metadata.version("executorch")
+            return f"executorch {version} needs torch {oldest[1]} or later, this is {torch.__version__}"
+        return super().opening_problem()
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for what XNNPACK has no kernels for."""
         return _PROBLEMS[precision]
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        if problem := self.precision_problem(precision):
-            return problem
         return executorch_op_problem(op, precision) if precision in _INT8 else ""
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
@@ -90,23 +92,6 @@ class ExecuTorchTarget(Target):
         """Open ``model.pte``."""
         self.require()
         return _opened(path.read_bytes(), threads=threads, name=path.name)
-
-
-@cache
-def installed_problem() -> str:
-    """Why the installed ExecuTorch cannot be used here; empty if it can. Imports it, which takes seconds."""
-    wanted = [one for one in importlib.metadata.requires("executorch") or () if re.match(r"torch\W", one)]
-    oldest = re.search(r">=\s*([\d.]+)", wanted[0]) if wanted else None
-    version = importlib.metadata.version("executorch")
-    if oldest and _numbers(str(torch.__version__)) < _numbers(oldest[1]):
-        return f"executorch {version} needs torch {oldest[1]} or later, this is {torch.__version__}"
-    try:
-        with hushed():
-            for part in _PARTS:
-                importlib.import_module(part)
-    except Exception as error:  # noqa: BLE001 - border: a package built for another torch fails in any way
-        return f"executorch {version} does not open beside torch {torch.__version__}: {library_reason(error)}"
-    return ""
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -6,18 +6,14 @@ with the same kernels that a device uses.
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
 import os
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
-from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual, Target
 from ace_studio.engine.targets.litert.convert import float_model
 from ace_studio.engine.targets.litert.interpreter import LiteRtModel
@@ -26,16 +22,15 @@ from ace_studio.engine.targets.litert.open_sizes import OpenSizesError
 from ace_studio.engine.targets.litert.quantize import INT8, litert_op_problem, quantized_model
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of, heavy_ops
-from ace_studio.engine.targets.shared.library_error import library_reason
 from ace_studio.engine.targets.shared.support import judge_torch_ops
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import OpSupport
 from ace_studio.records.tensors import size_limits
 
 _ARTIFACT = "model.tflite"
-_PARTS = ("ai_edge_litert.interpreter", "ai_edge_quantizer.quantizer")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its compiled part writes to the terminal as it pleases
 _PROBLEMS = {
     Precision.FP32: "",
     Precision.INT8_STATIC: "",
@@ -51,18 +46,14 @@ _PROBLEMS = {
 class LiteRtTarget(Target):
     """XNNPACK where it can, LiteRT's own kernels for the rest."""
 
-    def opening_problem(self) -> str:
-        """Whether it opens beside this torch."""
-        return installed_problem()
+    modules = ("ai_edge_litert.interpreter", "ai_edge_quantizer.quantizer")
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not, for what this target does not write or LiteRT does not have."""
         return _PROBLEMS[precision]
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        if problem := self.precision_problem(precision):
-            return problem
         return litert_op_problem(op, precision) if precision in INT8 else ""
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
@@ -74,38 +65,19 @@ class LiteRtTarget(Target):
         graph_module = flat_graph(job.captured.program)
         folded = fold_batch_norms(graph_module, heavy_ops(job.captured.table))
         job.reporter.phase(Phase.LOWER, "converting to LiteRT")
-        try:
+        what = "LiteRT cannot leave the dynamic sizes of this model open"
+        remedy = "Make all dimensions but one static ([inputs.dims] in the recipe), or use another target."
+        with explained(ErrorCode.UNSUPPORTED, what, remedy=remedy, of=OpenSizesError):
             content = job.once("litert_float", lambda: float_model(graph_module, job.captured))
             if job.plan.precisions & INT8:
                 job.reporter.phase(Phase.COMPRESS, "int8 ops")
             content, notes = quantized_model(content, job)
-        except OpenSizesError as error:
-            raise AceError.of(
-                ErrorCode.UNSUPPORTED,
-                "LiteRT cannot leave the dynamic sizes of this model open",
-                why=str(error),
-                remedy="Make all dimensions but one static ([inputs.dims] in the recipe), or use another target.",
-            ) from error
         return LiteRtLowered(job, with_limits(content, size_limits(job.captured.inputs)), folded=folded, notes=notes)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.tflite``."""
         self.require()
         return LiteRtModel(path.read_bytes(), threads=threads, name=path.name)
-
-
-@cache
-def installed_problem() -> str:
-    """Why the installed packages cannot be used here; empty if they can. Imports them, but for litert-torch (9 s)."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its compiled part writes to the terminal as it pleases
-    try:
-        with hushed():
-            for part in _PARTS:
-                importlib.import_module(part)
-    except Exception as error:  # noqa: BLE001 - border: a package built for another torch fails in any way
-        version = importlib.metadata.version("litert-torch")
-        return f"litert-torch {version} does not open here: {library_reason(error)}"
-    return ""
 
 
 class LiteRtLowered(Lowered):

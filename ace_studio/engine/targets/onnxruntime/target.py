@@ -58,9 +58,9 @@ class OnnxRuntimeTarget(Target):
         """Why not, for the floats that the CPU kernels lack."""
         return _PRECISION_PROBLEMS.get(precision, f"ONNX Runtime has no {precision}")
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        return self.precision_problem(precision) or onnxruntime_op_problem(op, precision)
+        return onnxruntime_op_problem(op, precision)
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:
         """What the ONNX exporter can write."""

@@ -66,9 +66,9 @@ class OpenVinoTarget(Target):
             return ""
         return f"this processor computes no {precision}: OpenVINO needs {instructions} for it"
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        return self.precision_problem(precision) or openvino_op_problem(op, precision)
+        return openvino_op_problem(op, precision)
 
     def int8_style(self, plan: Plan, ranges: RangeChoice) -> Int8Style:
         """That of NNCF's models; pairs where NNCF cannot make the grids that the plan asks for."""

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import re
+from functools import cache
 
+import torch
+
+from ace_studio.engine.quiet import hushed
 from ace_studio.records.errors import AceError, ErrorCode
 
 _PLACES = re.compile(
@@ -15,8 +21,6 @@ _PLACES = re.compile(
 )
 MAX_LENGTH = 300
 MAX_DETAILS = 20_000
-
-
 _OF_ONE_OP = re.compile(r"^-- (\S+) with a message:$")
 """First line of OpenVINO's message on each op that it could not translate."""
 
@@ -42,6 +46,19 @@ def library_error(code: ErrorCode, what: str, error: BaseException, *, remedy: s
     return AceError.of(
         code, what, why=library_reason(error), remedy=remedy, where=where, details=str(error)[:MAX_DETAILS]
     )
+
+
+@cache
+def opening_problem(package: str, modules: tuple[str, ...]) -> str:
+    """Why some modules of an installed package cannot be imported, which takes seconds; empty if they can."""
+    try:
+        with hushed():
+            for name in modules:
+                importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - border: a package built for another torch fails in any way
+        release = f"{package.replace('_', '-')} {importlib.metadata.version(package)}"
+        return f"{release} does not open beside torch {torch.__version__}: {library_reason(error)}"
+    return ""
 
 
 def _reasons_of_ops(lines: list[str]) -> dict[str, str]:

@@ -73,10 +73,8 @@ class TensorRtTarget(Target):
         """Why not, for what TensorRT or this target lacks."""
         return _PROBLEMS[precision]
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32: 8-bit pairs stand where ONNX Runtime would have them."""
-        if problem := self.precision_problem(precision):
-            return problem
         return pairs_op_problem(op) if precision is Precision.INT8_STATIC else ""
 
     def support(self, captured: CapturedModel) -> list[OpSupport]:

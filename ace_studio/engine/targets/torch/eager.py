@@ -70,10 +70,8 @@ class EagerTarget(Target):
             return _INT8_PROBLEM
         return f"eager torch has no {precision} kernels that this target uses; torchao-cuda has them on a GPU"
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        if problem := self.precision_problem(precision):
-            return problem
         if precision in WEIGHT_ONLY:
             return weight_only_problem(op, precision)
         return cast_problem(op) if precision in HALF_DTYPES else ""

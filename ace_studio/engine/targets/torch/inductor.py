@@ -69,11 +69,8 @@ class InductorTarget(Target):
             return "" if is_torchao_installed() else f"int8 needs torchao: {INSTALL_LINE}"
         return f"Inductor has no {precision} kernels that this target uses; torchao-cuda has them on a GPU"
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        problem = self.precision_problem(precision)
-        if problem:
-            return problem
         if precision in HALF_DTYPES:
             return cast_problem(op)
         if stores_table(op, precision):

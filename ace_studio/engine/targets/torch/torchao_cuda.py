@@ -62,10 +62,8 @@ class TorchaoCudaTarget(Target):
             return "torchao's GPU kernels find 8-bit ranges at every call: use int8-dynamic, or tensorrt"
         return ""
 
-    def op_problem(self, op: str, precision: Precision) -> str:
+    def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
-        if problem := self.precision_problem(precision):
-            return problem
         if precision in HALF_DTYPES:
             return cast_problem(op)
         if precision in QUANTIZED and op != LINEAR_OP:

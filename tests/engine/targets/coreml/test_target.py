@@ -23,20 +23,6 @@ no_mac = pytest.mark.skipif(sys.platform == "darwin", reason="Core ML runs here"
 POSSIBLE = {"fp32", "fp16", "int8-static", "int8-weight"}
 
 
-def test_where_it_is_missing_the_install_line_is_given(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    found = TARGET.available()
-    assert not found.ok and "coremltools" in found.reason and found.install == TARGET.row.install
-
-
-def test_a_release_that_does_not_open_says_what_was_raised(monkeypatch):
-    coreml.installed_problem.cache_clear()
-    monkeypatch.setitem(sys.modules, "coremltools", None)
-    monkeypatch.setattr(coreml.importlib.metadata, "version", lambda _: "9.9.9")
-    assert "coremltools 9.9.9 does not open here: " in coreml.installed_problem()
-    coreml.installed_problem.cache_clear()
-
-
 def test_only_what_core_ml_has_is_possible(monkeypatch):
     for precision in Precision:
         assert (TARGET.precision_problem(precision) == "") == (precision in POSSIBLE)

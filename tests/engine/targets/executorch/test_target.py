@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.executorch import target as executorch
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.conftest import bound, captured_model, make_job
@@ -15,36 +14,12 @@ TARGET = TARGETS["executorch"]
 needs_executorch = pytest.mark.skipif(not TARGET.available().ok, reason=TARGET.available().reason)
 
 
-@pytest.fixture
-def installed(monkeypatch):
-    """Pretend that a release is installed which names the torch that it was built for."""
-    executorch.installed_problem.cache_clear()
+def test_a_release_for_a_later_torch_is_refused_with_both_versions(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "9.9.9")
-
-    def pretend(needs: str) -> str:
-        monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["torchao>=0.18", needs])
-        return executorch.installed_problem()
-
-    yield pretend
-    executorch.installed_problem.cache_clear()
-
-
-def test_a_release_for_a_later_torch_is_refused_with_both_versions(installed):
-    problem = installed("torch>=99.1.0a0")
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["torchao>=0.18", "torch>=99.1.0a0"])
+    problem = TARGET.opening_problem()
     assert "executorch 9.9.9 needs torch 99.1.0 or later" in problem
     assert str(torch.__version__) in problem
-
-
-def test_a_release_that_does_not_open_says_what_was_raised(installed, monkeypatch):
-    monkeypatch.setattr(executorch, "_PARTS", ("no_such_part_of_executorch",))
-    assert "No module named 'no_such_part_of_executorch'" in installed("torch>=2.0")
-
-
-def test_where_it_is_missing_the_install_line_is_given(monkeypatch):
-    monkeypatch.setattr(executorch.importlib.util, "find_spec", lambda _: None)
-    found = TARGET.available()
-    assert not found.ok
-    assert found.install == TARGETS["executorch"].row.install
 
 
 def test_only_fp32_and_8_bit_activations_are_possible():

@@ -8,7 +8,6 @@ import torch
 
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.litert import target as litert
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity
 from tests.engine.targets.conftest import bound, captured_model, make_job
@@ -16,24 +15,6 @@ from tests.engine.targets.conftest import bound, captured_model, make_job
 TARGET = TARGETS["litert"]
 needs_litert = pytest.mark.skipif(not TARGET.available().ok, reason=TARGET.available().reason)
 POSSIBLE = {"fp32", "int8-static", "int8-dynamic", "int8-weight"}
-
-
-def test_where_it_is_missing_the_install_line_is_given(monkeypatch):
-    monkeypatch.setattr(litert.importlib.util, "find_spec", lambda _: None)
-    found = TARGET.available()
-    assert not found.ok
-    assert "litert_torch" in found.reason
-    assert found.install == TARGET.row.install
-
-
-def test_a_release_that_does_not_open_says_what_was_raised(monkeypatch):
-    litert.installed_problem.cache_clear()
-    monkeypatch.setattr(litert, "_PARTS", ("no_such_part_of_litert",))
-    monkeypatch.setattr(litert.importlib.metadata, "version", lambda _: "9.9.9")
-    assert (
-        "litert-torch 9.9.9 does not open here: No module named 'no_such_part_of_litert'" in litert.installed_problem()
-    )
-    litert.installed_problem.cache_clear()
 
 
 def test_only_fp32_and_8_bits_are_possible():

@@ -1,6 +1,6 @@
 """Of a runtime's exception, people hear what it says of their model."""
 
-from ace_studio.engine.targets.shared.library_error import library_reason
+from ace_studio.engine.targets.shared.library_error import library_reason, opening_problem
 
 
 def test_places_in_the_library_are_left_out():
@@ -41,3 +41,9 @@ def test_a_message_of_places_only_gives_its_first_line_and_an_empty_one_the_type
 
 def test_a_plain_message_is_kept_and_cut():
     assert library_reason(ValueError("x" * 1000)) == "x" * 300
+
+
+def test_a_release_that_does_not_open_says_what_was_raised():
+    assert not opening_problem("torch", ("torch", "json"))
+    problem = opening_problem("torch", ("json", "no_such_part_of_torch"))
+    assert problem.startswith("torch ") and problem.endswith("No module named 'no_such_part_of_torch'")
