@@ -68,7 +68,8 @@ def test_a_layer_norm_beside_8_bit_ops_stays_float():
 
 
 @pytest.mark.parametrize("precision", [one for one in LEAST_SQNR_DB if not TARGET.precision_problem(one)])
-def test_a_product_runs_at_the_planned_precision(precision):
+def test_a_product_runs_at_the_planned_precision(precision, monkeypatch):
+    monkeypatch.setattr(openvino, "quantizes_activations", lambda: True)
     wide = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64)).eval()
     generator = torch.Generator().manual_seed(0)
     examples = [(torch.randn(n, 64, generator=generator),) for n in (2, 5)]
@@ -134,6 +135,31 @@ def test_the_artifact_keeps_fp32_weights_and_runs_as_planned_in_a_process_that_h
         "assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(got, expected, strict=True))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path), str(tmp_path / "call.pt")], check=True, timeout=120)
+
+
+class ConvolutionAndScores(nn.Module):
+    """A convolution, which OpenVINO runs at fp32, and a product of two computed values."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.linear = nn.Conv1d(32, 32, 3), nn.Linear(32, 32)
+
+    def forward(self, x):
+        rows = self.linear(self.conv(x).transpose(1, 2))
+        return rows @ rows.transpose(1, 2)
+
+
+@pytest.mark.parametrize("precision", [Precision.INT8_WEIGHT, Precision.INT8_DYNAMIC])
+def test_ops_at_fp32_beside_packed_weights_are_explained_by_what_became_of_their_weights(precision):
+    torch.manual_seed(0)
+    captured = capture(TinyModel(ConvolutionAndScores(), [(torch.randn(n, 32, 9),) for n in (2, 3)]))
+    job = job_for(TARGET, captured, precision)
+    found = {one.op_id: one for one in TARGET.lower(job).read_back()}
+    assert found["conv1d"].actual == found["matmul"].actual == "fp32"
+    assert ("widens them" in found["conv1d"].reason) is ("conv1d" in job.plan.ops_at(precision))
+    assert "scale" not in found["matmul"].reason
+    assert "float activations" not in found["matmul"].reason
+    assert found["linear"].actual != "fp32"
 
 
 class UnreadInput(nn.Module):
