@@ -22,6 +22,7 @@ from ace_studio.engine.targets.openvino.activations import NOT_QUANTIZED, quanti
 from ace_studio.engine.targets.openvino.attention import program_for_openvino, read_onnx
 from ace_studio.engine.targets.openvino.compress import compress_model
 from ace_studio.engine.targets.openvino.library import import_openvino
+from ace_studio.engine.targets.openvino.stored import notes_of_kernels
 from ace_studio.engine.targets.shared.flat_call import FlatCall, as_numpy, as_tensor
 from ace_studio.engine.targets.shared.kernels import Kernel, actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error
@@ -177,7 +178,9 @@ class OpenVinoLowered(Lowered):
             table=job.captured.table,
             is_dynamic=self._options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] != "0" and quantizes_activations(),
         )
-        return actuals_of(job, kernels, runtime="OpenVINO", folded=self._program.folded, notes=self._notes)
+        owners = _owners_by_any_name(self._program)
+        notes = notes_of_kernels(self._notes, job, kernels, self._model, owners)
+        return actuals_of(job, kernels, runtime="OpenVINO", folded=self._program.folded, notes=notes)
 
     def save(self, folder: Path) -> Path:
         """Write ``model.xml`` and ``model.bin`` as they are: nothing is rounded to half precision on the way."""
