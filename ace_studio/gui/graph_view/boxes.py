@@ -97,11 +97,7 @@ def _fill(stage: Stage, drawn: tuple[Ints, np.ndarray], style: np.ndarray, *, fi
         same = np.flatnonzero(style == kind)
         painter.setBrush(QColor(fills[int(kind)]))
         painter.setPen(_border(stage, fills[int(kind)]) if rounded else Qt.PenStyle.NoPen)
-        if rounded:
-            for at in same:
-                painter.drawRoundedRect(QRectF(*rects[at]), radius, radius)
-        else:
-            draw_rects(painter, rects[same])
+        draw_rects(painter, rects[same], radius=radius if rounded else 0.0)
     if stage.picture.partial:
         share = 0.68 if stage.op_height >= TEXT_FROM else 0.0  # the name is in the upper half
         for at in np.flatnonzero(boxes >= stage.picture.tree.root):
@@ -149,11 +145,9 @@ def _outline_marked(stage: Stage, boxes: Ints, rects: np.ndarray) -> None:
         share = picture.share_of(mask, boxes)
         for part, style in ((share >= 1.0, Qt.PenStyle.SolidLine), ((share > 0) & (share < 1), Qt.PenStyle.DashLine)):
             painter.setPen(QPen(QColor(colour), width, style))
-            if not rounded or part.sum() > _MAX_ROUND:
-                draw_rects(painter, rects[part] + np.array([-1, -1, 2, 2]))
-                continue
-            for at in np.flatnonzero(part):
-                painter.drawRoundedRect(QRectF(*rects[at]).adjusted(-2, -2, 2, 2), radius, radius)
+            is_round = rounded and part.sum() <= _MAX_ROUND
+            wider = np.array([-2, -2, 4, 4] if is_round else [-1, -1, 2, 2])
+            draw_rects(painter, rects[part] + wider, radius=radius if is_round else 0.0)
     for node, colour, pixels in ((stage.hovered, colours.text_dim, 1.5), (stage.current, colours.text, 1.2)):
         for at in np.flatnonzero(boxes == node):
             painter.setPen(QPen(QColor(colour), pixels, Qt.PenStyle.SolidLine))

@@ -36,12 +36,7 @@ def draw_frames(stage: Stage) -> None:
     for depth in np.unique(depths):
         same = np.flatnonzero(depths == depth)
         painter.setBrush(QColor(stage.colours.frames[int(levels[same[0]])]))
-        if rounded:
-            radius = min(12.0, 9.0 * stage.camera.scale)
-            for at in same:
-                painter.drawRoundedRect(QRectF(*rects[at]), radius, radius)
-        else:
-            draw_rects(painter, rects[same])
+        draw_rects(painter, rects[same], radius=min(12.0, 9.0 * stage.camera.scale) if rounded else 0.0)
     if picture.partial:
         edge = min(12.0, 9.0 * stage.camera.scale) if stage.op_height >= ROUND_FROM else 0.0
         bar = TITLE_HEIGHT * stage.camera.scale

@@ -11,9 +11,12 @@ _rects = PrimitiveArray(QRectF, 4)
 _lines = PrimitiveArray(QLineF, 4)
 
 
-def draw_rects(painter: QPainter, rects: np.ndarray) -> None:
-    """Draw rectangles. Shape: [n, 4] left, top, width, height."""
-    if len(rects):
+def draw_rects(painter: QPainter, rects: np.ndarray, *, radius: float = 0.0) -> None:
+    """Draw rectangles, with round corners one by one. Shape: [n, 4] left, top, width, height."""
+    if radius:
+        for rect in rects:
+            painter.drawRoundedRect(QRectF(*rect), radius, radius)
+    elif len(rects):
         _rects.resize(len(rects))
         _rects.ndarray()[:] = rects
         painter.drawRects(*_rects.drawargs())
