@@ -74,12 +74,16 @@ class Flow(QLayout):
         return [item for item in self._items if not item.isEmpty()]
 
     def _arrange(self, rect: QRect, *, moves: bool) -> int:
-        """Arrange the lines, the items of a line on one middle; returns their height."""
+        """Arrange the lines, the items of a line on one middle; returns their height.
+
+        An item that is wider than a line shrinks to it.
+        """
         y = rect.top()
         for line in self._lines(rect.width()):
             x, tallest = rect.left(), max(item.sizeHint().height() for item in line)
             for item in line:
                 size = item.sizeHint()
+                size.setWidth(min(size.width(), max(rect.width(), item.minimumSize().width())))
                 if moves:
                     item.setGeometry(QRect(QPoint(x, y + (tallest - size.height()) // 2), size))
                 x += size.width() + self._gap

@@ -1,9 +1,10 @@
 """Rows of buttons that wrap."""
 
 from PySide6.QtCore import QRect
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
 from ace_studio.gui.widgets.flow_layout import Flow
+from ace_studio.gui.widgets.layouts import row
 
 
 def test_buttons_go_on_in_the_next_line_where_it_is_narrow_and_keep_the_margins(qtbot):
@@ -28,3 +29,19 @@ def test_buttons_go_on_in_the_next_line_where_it_is_narrow_and_keep_the_margins(
     buttons[3].hide()
     buttons[2].hide()
     assert flow.heightForWidth(narrow) == buttons[0].height() + 10
+
+
+def test_a_part_that_is_wider_than_a_line_shrinks_to_it(qtbot):
+    box = QWidget()
+    qtbot.addWidget(box)
+    form, field, add = QWidget(box), QLineEdit(), QPushButton("Add the input")
+    form.setLayout(row(field, add))
+    flow = Flow(QPushButton("Paste", box), form)
+    box.setLayout(flow)
+    narrow = form.minimumSizeHint().width() + 20
+    assert narrow < form.sizeHint().width()
+    box.resize(narrow, 200)
+    box.show()
+    qtbot.waitExposed(box)
+    assert form.geometry().right() < narrow
+    assert add.width() >= add.minimumSizeHint().width()
