@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import msgspec
 
 from ace_studio.engine.targets.shared.library_error import library_reason
@@ -18,5 +20,5 @@ def build_problem(error: Exception, *, label: str, precision: str) -> Problem:
         what=f"{label} could not build or run this model at {precision}",
         why=library_reason(error),
         remedy="Try another target or keep the op that it names at fp32; the details hold what the library said.",
-        details=f"{type(error).__name__}: {error}"[:20_000],
+        details="".join(traceback.format_exception(error)).strip()[-20_000:],
     )
