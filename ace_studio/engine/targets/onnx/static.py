@@ -53,6 +53,9 @@ class StaticChoice:
     """Names of the values whose grid lies around 0."""
 
 
+_INTEGERS = "its result is whole numbers or truth values, which are not rounded"
+
+
 def choose_static(
     program: OnnxProgram,
     job: LoweringJob,
@@ -96,9 +99,12 @@ def choose_static(
             )
             planned.discard(node.name)
     chosen = with_followers(program.model, planned, {node.name for node in products}, constants)
+    rows = zip(job.captured.table.op_id, job.captured.table.dtype, strict=True)
+    integers = {op_id for op_id, dtype in rows if dtype.startswith(("bool", "int", "uint"))}
     for node in program.model.graph.node:
         if node.name in planned - chosen:
-            notes.setdefault(program.owners[node.name][0], _float_reason(node))
+            owner = program.owners[node.name][0]
+            notes.setdefault(owner, _INTEGERS if owner in integers else _float_reason(node))
     symmetric = _symmetric_values(program, job, chosen)
     grids = dict.fromkeys(symmetric, ActivationGrid.SYMMETRIC)
     found = _bounds(seen.ranges(lambda name: grids.get(name, ActivationGrid.AFFINE)))

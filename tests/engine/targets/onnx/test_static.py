@@ -3,12 +3,15 @@ convolutions, but no sum that only float nodes read."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
+import msgspec
 import onnx
 import torch
 from torch import Tensor, nn
@@ -136,3 +139,27 @@ def test_in_a_file_a_resize_is_8_bit_behind_8_bits_unless_it_interpolates(mode, 
     )
     chosen = with_followers(onnx.helper.make_model(graph), {"conv", "up", "last"}, {"conv", "last"}, {"w", "scales"})
     assert ("up" in chosen) is follows
+
+
+class Positions(nn.Module):
+    """Adds rows of a table that are found by shifted positions; x [n, positions, 8]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.linear = nn.Embedding(64, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        return self.linear(x + self.table(positions + 2))
+
+
+def test_a_sum_of_positions_is_not_said_to_read_floats():
+    positions = torch.arange(6).repeat(3, 1)
+    captured = capture(TinyModel(Positions().eval(), [(_random(n, 6, 8), positions[:n]) for n in (2, 3)]))
+    dtypes = {"add": "int64", "add_1": "float32"}
+    table = msgspec.structs.replace(
+        captured.table, dtype=tuple(dtypes.get(op_id, "") for op_id in captured.table.op_id)
+    )
+    job = job_for(TARGETS["onnxruntime"], replace(captured, table=table), Precision.INT8_STATIC)
+    reasons = {one.op_id: one.reason for one in TARGETS["onnxruntime"].lower(job).read_back()}
+    assert "whole numbers" in reasons["add"]
+    assert "what it reads is float" in reasons["add_1"]
