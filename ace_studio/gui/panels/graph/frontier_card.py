@@ -12,7 +12,7 @@ from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.sizes import CLOSE, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import allow, button, label, selectable, set_role, show_words, tool_button
 from ace_studio.gui.words.formatting import sentence
 from ace_studio.session.document import Document
@@ -53,12 +53,11 @@ class FrontierCard(QFrame):
         self.inputs_button = button(tr("Go to Inputs"), lambda: self.panel_wanted.emit("shapes"))
         self.list_button = button(tr("All breaks"), lambda: self.panel_wanted.emit("breaks"))
         head = row(self._picture, self._heading, self._close, gap=CLOSE, stretch=1)
-        buttons = Flow(self.inputs_button, self.try_button, self.open_button, self.copy_button, self.list_button)
-        self.setLayout(
-            column(
-                head, self._what, self._why, self._code, self._remedy, self._where, buttons, margin=MARGIN, gap=TIGHT
-            )
+        parts = (head, self._what, self._why, self._code, self._remedy, self._where)
+        self._buttons = box(
+            Flow(self.inputs_button, self.try_button, self.open_button, self.copy_button, self.list_button)
         )
+        self.setLayout(column(*parts, self._buttons, margin=MARGIN, gap=TIGHT))
         theme.changed.connect(self._restyle)
         self.hide()
 
@@ -95,11 +94,12 @@ class FrontierCard(QFrame):
 
     def adjustSize(self) -> None:  # noqa: N802 - Qt's name
         """Take the size of the content. Where it is higher than the maximum, all but the first sentence is left out."""
-        parts = (self._code, self._why, self._where, self._remedy)
-        for part in parts:
+        words = (self._code, self._why, self._where, self._remedy)
+        for part in words:
             part.setVisible(bool(part.text()))
+        self._buttons.show()
         layout = self.layout()
-        for part in parts:
+        for part in (*words, self._buttons):
             if layout is None or layout.totalHeightForWidth(WIDTH) <= self.maximumHeight():
                 break
             part.hide()

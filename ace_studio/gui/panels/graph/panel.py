@@ -27,7 +27,7 @@ from ace_studio.gui.style.language import told, tr
 from ace_studio.gui.style.sizes import GAP, HAIR, TIGHT
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import box, column, row, split
+from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, fill_combo, label, show_words
 from ace_studio.gui.words.formatting import plural
@@ -131,7 +131,7 @@ class GraphPanel(Panel):
         self.lone_card.panel_wanted.connect(self.panel_wanted)
         self._trace_again = button(tr("Trace again (F5)"), self.session.jobs.trace)
         middle = column(None, self.lone_card, row(None, self._trace_again, None), None)
-        self._pages.addWidget(box(row(None, middle, None, margin=GAP)))
+        self._pages.addWidget(scrolling(box(row(None, middle, None, margin=GAP))))
 
     def update_from(self, document: Document) -> None:
         """Show graph, colours and selection."""

@@ -1,6 +1,8 @@
 """The card at the place where the capture stops: what happened, why, what helps, and buttons for it."""
 
+import pytest
 from msgspec.structs import replace
+from PySide6.QtWidgets import QLabel
 
 from ace_studio.gui.ops.break_entries import Entry
 from ace_studio.records.errors import ErrorCode, Problem
@@ -72,6 +74,25 @@ def test_without_any_graph_the_reason_stands_where_the_graph_would(desk):
     assert list(panel.model.columns[0].values) == ["!"]
     desk.do("trace")
     assert not graph.lone_card.isVisible()
+
+
+@pytest.mark.parametrize("has_graph", [False, True])
+def test_a_card_in_a_low_graph_shows_no_words_over_each_other(desk, has_graph):
+    desk.traced() if has_graph else desk.trusted()
+    desk.engine.by_itself = False
+    desk.do("trace")
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=(PROBLEM,)))
+    desk.window.resize(900, 600)
+    desk.settle()
+    rows = desk.window.workbench._rows
+    rows.setSizes([180 if has_graph else 100, rows.height() - 180])
+    desk.settle()
+    graph = desk.window.workbench.panel("graph")
+    card = graph.card if has_graph else graph.lone_card
+    shown = [each for each in card.findChildren(QLabel) if each.isVisible() and each.text()]
+    assert card._what in shown
+    for each in shown:
+        assert each.height() >= each.heightForWidth(each.width())
 
 
 def test_where_the_model_itself_does_not_run_no_fix_is_offered_and_its_line_is_marked(desk):
