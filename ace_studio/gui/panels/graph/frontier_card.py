@@ -99,10 +99,10 @@ class FrontierCard(QFrame):
             part.setVisible(bool(part.text()))
         self._buttons.show()
         layout = self.layout()
-        for part in (*words, self._buttons):
+        for each in (*words, self._buttons):
             if layout is None or layout.totalHeightForWidth(WIDTH) <= self.maximumHeight():
                 break
-            part.hide()
+            each.hide()
         super().adjustSize()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802 - Qt's name
