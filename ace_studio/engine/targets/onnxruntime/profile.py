@@ -129,5 +129,5 @@ def _precision(node: Any, profiled: _Profiled, planned: Precision | None) -> str
         return Precision.INT8_WEIGHT
     if node.op_type in _INTEGER_KINDS or node.op_type.startswith("QLinear"):  # QLinearConcat reads a scale first
         return Precision.INT8_DYNAMIC if planned is Precision.INT8_DYNAMIC else Precision.INT8_STATIC
-    first = profiled.input_types[0] if profiled.input_types else ""
+    first = profiled.input_types[0] if profiled.input_types and node.op_type != "Shape" else ""  # it reads no values
     return _TYPE_PRECISION.get(first, Precision.FP32)

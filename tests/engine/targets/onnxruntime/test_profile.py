@@ -48,3 +48,9 @@ def test_the_median_time_counts_in_milliseconds():
 def test_a_kernel_has_the_precision_that_it_computes_in(kind, planned, expected):
     node = helper.make_node(kind, ["x"], ["y"], name="one")
     assert _kernel(node, ("op",), _Profiled(input_types=["float"]), {"op": planned}).precision == expected
+
+
+def test_reading_the_size_of_a_uint8_picture_is_no_int8_arithmetic():
+    node = helper.make_node("Shape", ["frames"], ["size"], name="shape")
+    profiled = _Profiled(input_types=["uint8"])
+    assert _kernel(node, ("op",), profiled, {"op": Precision.FP32}).precision == Precision.FP32
