@@ -98,20 +98,33 @@ def _try_subgraphs(name: str, attempts: CaptureAttempts) -> PartialCapture | Non
 
 def _warn_about_the_graph(accepted: WholeCapture, attempts: CaptureAttempts) -> None:
     reporter = attempts.reporter
-    nodes = {node.name: node for node in accepted.program.graph.nodes}
-    for name in random_ops(accepted.program):
-        file, line = user_place(nodes[name].meta.get("stack_trace", ""))
-        where = f"{file}:{line}" if file else ""
-        if "dropout" in str(nodes[name].target):
-            reporter.warn("dropout-in-eval", f"{name} drops values although the model is in eval mode", where=where)
-        else:
-            reporter.warn("random", f"{name} draws random numbers: results differ from call to call", where=where)
+    for (code, where), (first, *others) in _random_places(accepted).items():
+        also = f" (and {len(others)} more of its kind here)" if others else ""
+        reporter.warn(code, f"{first} {_RANDOM[code]}{also}", where=where)
     for found, given in zip(accepted.findings, attempts.reference.inputs, strict=True):
         for dim in found.dims:
             if dim.verdict is DimVerdict.DYNAMIC and set(dim.verified_sizes) <= set(given.sizes[dim.index]):
                 reporter.warn(
                     "unproven-size", f"{found.name}.{dim.index} could not be tried at a size that nobody gave"
                 )
+
+
+_RANDOM = {
+    "dropout-in-eval": "drops values although the model is in eval mode",
+    "random": "draws random numbers: results differ from call to call",
+}
+"""Code of a warning -> what an op does."""
+
+
+def _random_places(accepted: WholeCapture) -> dict[tuple[str, str], list[str]]:
+    """Code of a warning and the line of code -> the ops made there; a line in every layer of a model makes many."""
+    nodes = {node.name: node for node in accepted.program.graph.nodes}
+    places: dict[tuple[str, str], list[str]] = {}
+    for name in random_ops(accepted.program):
+        file, line = user_place(nodes[name].meta.get("stack_trace", ""))
+        code = "dropout-in-eval" if "dropout" in str(nodes[name].target) else "random"
+        places.setdefault((code, f"{file}:{line}" if file else ""), []).append(name)
+    return places
 
 
 def _causes(outcomes: Sequence[CaptureAttempt]) -> list[Problem]:

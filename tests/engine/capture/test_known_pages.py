@@ -235,6 +235,23 @@ def test_a_random_constructor_is_never_frozen() -> None:
         capture_alone("fx", Draws())
 
 
+class DrawsInEveryLayer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Draws() for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_a_line_that_draws_in_every_layer_is_told_once() -> None:
+    _, report = capture(DrawsInEveryLayer(), batches(2, 5))
+    (told,) = (warning.what for warning in report.warnings if warning.code == "random")
+    assert told == "rand draws random numbers: results differ from call to call (and 2 more of its kind here)"
+
+
 class Negates(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         rows = [x[:, column].neg() for column in range(x.shape[1])]
