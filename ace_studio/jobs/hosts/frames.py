@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -11,6 +12,13 @@ from ace_studio.records.bundle import Bundle, BundledFile
 from ace_studio.records.recipes.recipe import LimitsChoice
 
 CHUNK_BYTES = 1_000_000
+OUTPUT = "output"
+"""Folder of what a job writes on the host, below its number and the session's folder."""
+
+
+def files_folder(bundle: Bundle) -> str:
+    """The root of what was sent. Jobs of the same files share it: a capture is found again by the path of its model."""
+    return f"files-{sha256(msgspec.msgpack.encode(bundle.files)).hexdigest()[:32]}"
 
 
 class _Frame(msgspec.Struct, frozen=True, kw_only=True, tag=True):

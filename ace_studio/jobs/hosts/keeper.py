@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.hosts import frames
-from ace_studio.jobs.hosts.keeper_folders import OUTPUT, files_folder
 from ace_studio.records import containment, messages
 from ace_studio.records.bundle import Bundle, BundledFile, missing, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
@@ -226,10 +225,10 @@ class Keeper:
         """Lay the files out and hand the request to the engine."""
         asked.is_started = True
         request = messages.decode_request(asked.ask.request)
-        output = self._folder / str(asked.ask.number) / OUTPUT
+        output = self._folder / str(asked.ask.number) / frames.OUTPUT
         try:
             if asked.ask.bundle is not None:
-                root = self._folder / files_folder(asked.ask.bundle)
+                root = self._folder / frames.files_folder(asked.ask.bundle)
                 request = _moved(request, asked.ask.bundle, self._store, root=root, output=output)
         except AceError as error:
             self._refuse(asked, *error.problems)
@@ -276,7 +275,7 @@ class Keeper:
     # --- files that jobs wrote ---
 
     def _fetched(self, fetch: frames.Fetch) -> frames.ToLink:
-        output = (self._folder / str(fetch.number) / OUTPUT).resolve()
+        output = (self._folder / str(fetch.number) / frames.OUTPUT).resolve()
         if not fetch.path:
             paths = sorted(path for path in output.rglob("*") if path.is_file())
             files = [

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from ace_studio.jobs.channel import ChannelLost
 from ace_studio.jobs.hosts import frames
-from ace_studio.jobs.hosts.keeper_folders import OUTPUT, files_folder
 from ace_studio.jobs.hosts.packing import files_to_send, untrusted_files
 from ace_studio.jobs.hosts.places import Places, output_of
 from ace_studio.jobs.hosts.transport import HostConnection, KeeperGone
@@ -300,8 +299,8 @@ class HostLink:
             folder,
             bundle.folder,
             output_of(request),
-            files_there=f"{self._folder}/{files_folder(bundle)}",
-            output_there=f"{self._folder}/{job.number}/{OUTPUT}",
+            files_there=f"{self._folder}/{frames.files_folder(bundle)}",
+            output_there=f"{self._folder}/{job.number}/{frames.OUTPUT}",
         )
         job.bundle = bundle
 
