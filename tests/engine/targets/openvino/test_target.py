@@ -25,13 +25,11 @@ from ace_studio.engine.quantize.simulate import PAIRS, READS
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.openvino import target as openvino
-from ace_studio.engine.targets.openvino.activations import quantizes_activations
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.engine.targets.openvino.target import base_options, later_times_ms
 from ace_studio.jobs.devices import measure_there
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Progress
-from ace_studio.records.processor import cpu_flags
 from ace_studio.records.recipes.plan import ActivationGrid, Plan, PlanRule, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import Observer
 from tests.engine.targets.onnx_cases import actual_of, cancelled_at, capture, captured_easy, job_for, sqnr_db
@@ -196,11 +194,6 @@ def test_activations_that_the_processor_leaves_float_are_not_called_dynamic(quan
     assert all(("avx512_vnni" in one.reason) is not quantizes for one in products)
     assert ("float-activations" in {warning.code for warning in job.reporter.warnings}) is not quantizes
     assert bool(TARGET.options(job.plan, captured.table)) is quantizes
-
-
-@pytest.mark.skipif("avx2" not in cpu_flags(), reason="names instructions of x86")
-def test_the_probe_sees_whether_the_processor_has_the_instructions():
-    assert quantizes_activations() is bool(cpu_flags() & {"avx512_vnni", "avx_vnni"})
 
 
 def test_larger_groups_of_activations_are_offered_for_what_rounds_them_and_kept_in_the_artifact(tmp_path, monkeypatch):
