@@ -27,6 +27,7 @@ from ace_studio.engine.torch_private.recurrent_layers import (
     recurrent_layers_kept_whole,
     show_layers,
 )
+from ace_studio.engine.torch_private.symbols import short_sizes
 from ace_studio.records.safe_file import native_stream
 
 
@@ -190,7 +191,7 @@ def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -
     with (
         config.patch(settings), _after_freezing_passes(before_folding), _one_post_op_per_product(),
         replaced_attribute(compiling, "select_decomp_table", lambda: table),
-        recurrent_layers_kept_whole(*LAYERS_IN_KERNELS),
+        recurrent_layers_kept_whole(*LAYERS_IN_KERNELS), short_sizes(),
     ):  # fmt: skip
         yield seen
 
