@@ -22,7 +22,8 @@ CHANGED_MODEL = Problem(
     why="A file of the model, or a choice, changed since the graph was captured",
     remedy="Trace again, then show the values",
 )
-_NO_FAILURE = frozenset({ErrorCode.UNTRUSTED, ErrorCode.CANCELLED})
+_NO_FAILURE = frozenset({ErrorCode.UNTRUSTED, ErrorCode.CANCELLED, ErrorCode.USAGE})
+"""Kinds of problems that say nothing of the capture; USAGE: the folder for results cannot be written."""
 
 
 def apply_finding(document: Document, event: messages.AnyEvent, *, asked_with: Recipe) -> Document:

@@ -64,6 +64,13 @@ def test_a_process_that_dies_while_tracing_is_the_reason_too_and_refused_trust_i
     assert opened.document.failure is None
 
 
+def test_a_folder_that_results_cannot_be_written_to_is_no_failure_of_the_capture(opened, engine):
+    opened.jobs.run()
+    problem = Problem(code=ErrorCode.USAGE, what="Results cannot be written to /r", remedy="Name another folder.")
+    opened.apply(messages.JobFailed(job=engine.job, problems=(problem,)))
+    assert opened.document.failure is None and problem in opened.document.problems
+
+
 def test_a_warning_of_a_running_job_is_shown_at_once_and_only_once(opened, engine):
     silent = Problem(code=ErrorCode.TIMEOUT, what="nothing was reported", remedy="wait, or stop it")
     opened.jobs.trace()
