@@ -92,6 +92,31 @@ def _one_post_op_per_product() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _dynamic_sizes_compared_by_value() -> Iterator[None]:
+    """Let Inductor pack an 8-bit linear layer that reads a transposed tensor of dynamic sizes (torch 2.13).
+
+    An LSTM with ``batch_first`` gives such a tensor. The check of that pattern makes a ``torch.Size`` of the nodes that
+    compute the sizes, which raises; here it gets their values. Inductor makes its checks once, for the first graph.
+    """
+    patterns: Any = importlib.import_module("torch._inductor.fx_passes.quantization")
+    make: Any = getattr(patterns, "_is_valid_dequant_linear_pattern", None)
+
+    def make_check(*kind: Any) -> Callable[[Any], bool]:
+        check = make(*kind)
+
+        def check_values(match: Any) -> bool:
+            sizes = {key: match.kwargs[key] for key in ("act_expand_size", "wgt_expand_size") if key in match.kwargs}
+            values = {key: [getattr(one, "meta", {}).get("val", one) for one in size] for key, size in sizes.items()}
+            with replaced_attribute(match, "kwargs", match.kwargs | values):
+                return bool(check(match))
+
+        return check_values
+
+    with replaced_attribute(patterns, "_is_valid_dequant_linear_pattern", make_check) if make else nullcontext():
+        yield
+
+
 def _compile_frozen(
     graph_module: torch.fx.GraphModule, before_folding: Callable[[torch.fx.GraphModule], object]
 ) -> tuple[Callable[..., Sequence[Any]], list[CompiledNode]]:
@@ -190,6 +215,7 @@ def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -
     table = with_free_pools(compiling.select_decomp_table())
     with (
         config.patch(settings), _after_freezing_passes(before_folding), _one_post_op_per_product(),
+        _dynamic_sizes_compared_by_value(),
         replaced_attribute(compiling, "select_decomp_table", lambda: table),
         recurrent_layers_kept_whole(*LAYERS_IN_KERNELS), short_sizes(),
     ):  # fmt: skip

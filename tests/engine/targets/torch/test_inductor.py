@@ -9,13 +9,17 @@ import torch
 from torch import nn
 
 import ace_studio
+from ace_studio.engine.plan import bind_plan
+from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.targets import TARGETS
-from ace_studio.engine.targets.base import OpActual
+from ace_studio.engine.targets.base import LoweringJob, OpActual
 from ace_studio.engine.targets.torch.inductor import compiler_errors, with_times
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.engine.torch_private.kernels import TimedCall, WrittenCode, listening_to_code, time_calls
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.plan import Plan, Precision
+from tests.engine.captured import captured_of
 
 
 class Chain(nn.Module):
@@ -128,3 +132,31 @@ def test_only_a_compiler_that_does_not_work_is_put_into_our_words():
     assert "g++" in caught.value.problem.remedy
     with pytest.raises(RuntimeError, match="no kernel"), compiler_errors("Inductor"):
         raise RuntimeError("no kernel")
+
+
+class TransposedRows(nn.Module):
+    """A linear layer behind a tensor that is not contiguous, as an LSTM with batch_first gives it."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(16, 8)
+
+    def forward(self, x):
+        return self.last(torch.sin(x).transpose(0, 1))
+
+
+def test_a_linear_layer_behind_a_transposed_tensor_of_dynamic_sizes_runs_in_8_bits(tmp_path):
+    torch.manual_seed(0)
+    module = TransposedRows().eval()
+    captured = captured_of(module, torch.randn(2, 5, 16), torch.randn(3, 7, 16))
+    target = TARGETS["inductor"]
+    plan = bind_plan(Plan(default=Precision.INT8_STATIC), captured.table, op_problem=target.op_problem)
+    job = LoweringJob(
+        captured=captured, plan=plan, calibration=lambda: captured.examples, threads=1, device=torch.device("cpu"),
+        folder=tmp_path,
+    )  # fmt: skip
+    lowered = target.lower(job)
+    assert "int8-static" in {str(one.actual) for one in lowered.read_back()}
+    x = torch.randn(4, 9, 16).clamp(-3, 3)
+    with torch.no_grad():
+        assert sqnr_db([module(x)], [lowered(x)]) > 25
