@@ -134,20 +134,20 @@ def test_only_a_compiler_that_does_not_work_is_put_into_our_words():
         raise RuntimeError("no kernel")
 
 
-class TransposedRows(nn.Module):
-    """A linear layer behind a tensor that is not contiguous, as an LSTM with batch_first gives it."""
+class Recurrent(nn.Module):
+    """An LSTM with batch_first gives a tensor that is not contiguous."""
 
     def __init__(self):
         super().__init__()
-        self.last = nn.Linear(16, 8)
+        self.rows, self.last = nn.LSTM(16, 32, batch_first=True), nn.Linear(32, 24)
 
     def forward(self, x):
-        return self.last(torch.sin(x).transpose(0, 1))
+        return self.last(self.rows(x)[0])
 
 
-def test_a_linear_layer_behind_a_transposed_tensor_of_dynamic_sizes_runs_in_8_bits(tmp_path):
+def test_a_linear_layer_behind_a_recurrent_one_runs_in_8_bits_at_dynamic_sizes(tmp_path):
     torch.manual_seed(0)
-    module = TransposedRows().eval()
+    module = Recurrent().eval()
     captured = captured_of(module, torch.randn(2, 5, 16), torch.randn(3, 7, 16))
     target = TARGETS["inductor"]
     plan = bind_plan(Plan(default=Precision.INT8_STATIC), captured.table, op_problem=target.op_problem)
@@ -157,6 +157,6 @@ def test_a_linear_layer_behind_a_transposed_tensor_of_dynamic_sizes_runs_in_8_bi
     )  # fmt: skip
     lowered = target.lower(job)
     assert "int8-static" in {str(one.actual) for one in lowered.read_back()}
-    x = torch.randn(4, 9, 16).clamp(-3, 3)
+    x = torch.randn(4, 9, 16)
     with torch.no_grad():
         assert sqnr_db([module(x)], [lowered(x)]) > 25
