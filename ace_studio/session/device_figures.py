@@ -38,7 +38,8 @@ def run_in(folder: Path, expected: Result | None = None) -> Result:
             code,
             f"There is no finished result in {folder}",
             why=getattr(error, "strerror", None) or str(error),
-            remedy="Name a run of the history, or the folder that was given to `ace-studio run --out`",
+            remedy="Name a run of the history, or the folder that was given to `ace-studio run --out`; "
+            "if its file is damaged, run the recipe again",
             where=str(path),
         ) from error
     if expected is not None and not is_same_run(found, expected):

@@ -98,9 +98,12 @@ def _try_subgraphs(name: str, attempts: CaptureAttempts) -> PartialCapture | Non
 
 def _warn_about_the_graph(accepted: WholeCapture, attempts: CaptureAttempts) -> None:
     reporter = attempts.reporter
-    for (code, where), (first, *others) in _random_places(accepted).items():
-        also = f" (and {len(others)} more of its kind here)" if others else ""
-        reporter.warn(code, f"{first} {_RANDOM[code]}{also}", where=where)
+    for (is_dropout, where), (first, *others) in _random_places(accepted).items():
+        ops = f"{first} (+{len(others)})" if others else first
+        if is_dropout:
+            reporter.warn("dropout-in-eval", f"{ops} drops values although the model is in eval mode", where=where)
+        else:
+            reporter.warn("random", f"{ops} draws random numbers: results differ from call to call", where=where)
     for found, given in zip(accepted.findings, attempts.reference.inputs, strict=True):
         for dim in found.dims:
             if dim.verdict is DimVerdict.DYNAMIC and set(dim.verified_sizes) <= set(given.sizes[dim.index]):
@@ -109,21 +112,14 @@ def _warn_about_the_graph(accepted: WholeCapture, attempts: CaptureAttempts) -> 
                 )
 
 
-_RANDOM = {
-    "dropout-in-eval": "drops values although the model is in eval mode",
-    "random": "draws random numbers: results differ from call to call",
-}
-"""Code of a warning -> what an op does."""
-
-
-def _random_places(accepted: WholeCapture) -> dict[tuple[str, str], list[str]]:
-    """Code of a warning and the line of code -> the ops made there; a line in every layer of a model makes many."""
+def _random_places(accepted: WholeCapture) -> dict[tuple[bool, str], list[str]]:
+    """Whether ops are dropouts, and the line of code -> the ops made there; a line in every layer makes many."""
     nodes = {node.name: node for node in accepted.program.graph.nodes}
-    places: dict[tuple[str, str], list[str]] = {}
+    places: dict[tuple[bool, str], list[str]] = {}
     for name in random_ops(accepted.program):
         file, line = user_place(nodes[name].meta.get("stack_trace", ""))
-        code = "dropout-in-eval" if "dropout" in str(nodes[name].target) else "random"
-        places.setdefault((code, f"{file}:{line}" if file else ""), []).append(name)
+        is_dropout = "dropout" in str(nodes[name].target)
+        places.setdefault((is_dropout, f"{file}:{line}" if file else ""), []).append(name)
     return places
 
 

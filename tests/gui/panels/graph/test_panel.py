@@ -1,8 +1,10 @@
 """The graph panel: the graph view, the colouring, and the precision of the selected ops."""
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
 from ace_studio.gui.ops.facts import op_facts
+from ace_studio.records.messages import RunRequest, TraceRequest
 from ace_studio.records.places import example_recipe
 
 
@@ -48,12 +50,15 @@ def test_in_a_small_window_the_numbers_of_breaks_and_of_selected_ops_are_whole(b
     assert panel._selected.width() >= panel._selected.fontMetrics().horizontalAdvance(words)
 
 
-def test_nothing_can_be_started_here_before_the_file_was_looked_at(desk):
+def test_what_is_started_here_before_the_file_was_looked_at_waits_for_it(desk):
     desk.engine.by_itself = False
     desk.session.files.open_path(str(example_recipe()))
     desk.settle()
     panel = desk.window.workbench.panel("graph")
     assert desk.document.file is None
     starts = [one for one in panel._empty.findChildren(QPushButton) if one.isVisible()]
-    assert starts and not any(one.isEnabled() for one in starts)
-    assert {one.toolTip() for one in starts} == {"Looking at the file"}
+    assert starts and all(one.isEnabled() for one in starts)
+    desk.bot.mouseClick(starts[0], Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert desk.document.wished is not None
+    assert not [one for one in desk.engine.requests if isinstance(one, (TraceRequest, RunRequest))]
