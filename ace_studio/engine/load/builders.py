@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
-from ace_studio.engine.load.callables import CallableReference, describe_value
+from ace_studio.engine.load.callables import CallableReference, CodeFile, describe_value
 from ace_studio.engine.load.exported import examples_of_program
 from ace_studio.engine.load.huggingface import looks_like_huggingface, read_folder
 from ace_studio.engine.load.huggingface.folder import CONFIG
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.refused import opening
-from ace_studio.engine.load.roles import loads_weights
+from ace_studio.engine.load.roles import loads_weights, trains
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, check_holds_tensors_only, find_state_dicts, read_state_dicts
 from ace_studio.engine.load.torchscript.program import with_parts_written
@@ -37,16 +37,23 @@ def build_from_entry(job: LoadJob) -> OpenedModel:
     assert job.entry is not None, "the loader chooses an entry for Python sources"
     target = job.library.find(job.entry)
     doing = f"{job.entry.name}() in {job.entry.path.name}"
-    is_class = isinstance(target, type)
+    code = job.library.files[job.entry.path]
+    is_new = isinstance(target, type) or _is_just_made(target, code)
     if callable(target) and not isinstance(target, nn.Module):
         _check_needs_nothing(target, job.entry)
         with job.library.user.guard(doing):
             target = target()
     built = _interpret(target, job, doing)
     has_parameters = next(built.module.parameters(), None) is not None
-    if is_class and has_parameters and not loads_weights(job.library.files[job.entry.path].source.tree):
+    if is_new and has_parameters and not loads_weights(code.source.tree):
         job.warn_of_random_weights(job.entry.name, where=str(job.entry.path))
     return built
+
+
+def _is_just_made(target: Any, code: CodeFile) -> bool:
+    """Whether a variable holds a module of a class of its file, which does not train it."""
+    classes = {one.name for one in code.entries if one.is_module}
+    return isinstance(target, nn.Module) and type(target).__name__ in classes and not trains(code.source.tree)
 
 
 def build_from_weights(job: LoadJob) -> OpenedModel:

@@ -24,6 +24,7 @@ _LOADERS = frozenset({"loader", "dataloader", "dataset", "data", "batch", "batch
 _LOADS_WEIGHTS = frozenset(
     {"load_state_dict", "load_file", "load_checkpoint", "load_weights", "load_from_checkpoint", "from_pretrained"}
 )
+_TRAINS = frozenset({"backward", "fit"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -39,6 +40,11 @@ def with_roles(entries: Iterable[EntryPoint], tree: ast.Module) -> tuple[EntryPo
 def loads_weights(tree: ast.Module) -> bool:
     """Whether any code of the file reads weights, so that its model is not left at random ones."""
     return any(_called(node) in _LOADS_WEIGHTS for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def trains(tree: ast.Module) -> bool:
+    """Whether any code of the file trains a model."""
+    return any(_called(node) in _TRAINS for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def words_of(name: str) -> frozenset[str]:

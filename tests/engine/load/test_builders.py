@@ -9,6 +9,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from ace_studio.engine.load import inspect_file
+from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import ErrorCode
 from tests.engine.load.samples import NET_SOURCE, Plain, load, problem_of, write_net, write_pt2
 
@@ -40,6 +41,14 @@ def test_a_script_that_keeps_its_model_in_a_variable_needs_no_function(tmp_path)
     loaded = load(tmp_path, "script.py")
     assert type(loaded.module).__name__ == "Net"
     assert (next(loaded.module.parameters()) == 0.25).all()
+
+
+@pytest.mark.parametrize(("more", "is_told"), [("", True), ("model(torch.ones(1, 2)).sum().backward()\n", False)])
+def test_a_variable_that_holds_a_new_model_of_the_file_is_said_to_have_random_weights(tmp_path, more, is_told):
+    write_net(tmp_path, "script.py", source=NET_SOURCE + "\nmodel = Net()\n" + more)
+    reporter = Reporter()
+    load(tmp_path, "script.py", entry="model", reporter=reporter)
+    assert ("random-weights" in {one.code for one in reporter.warnings}) is is_told
 
 
 @pytest.mark.parametrize(
