@@ -37,7 +37,7 @@ def earlier_result(run: str) -> Result:
     if not run.isdecimal() or Path(run).is_dir():
         return read_result(Path(run))
     past = History.open_default().get(int(run))
-    return replace(past.result, recipe=past.recipe_toml, folder=past.folder)
+    return replace(past.result, recipe=past.recipe_toml, folder=past.folder or past.result.folder)
 
 
 def repeat_run(

@@ -257,7 +257,7 @@ def recipe_of(result: Result) -> tuple[Recipe, Path]:
         raise AceError.of(
             ErrorCode.NOT_FOUND,
             "The recipe of this run cannot be run again from here",
-            why=f"its folder {result.folder} is not there" if result.recipe else "its result does not hold its recipe",
+            why=f"its folder {result.folder} is not there" if result.recipe else "an older ACE Studio wrote the result",
             remedy="Name the recipe itself; with advise: --recipe RECIPE.",
         )
     return parse_recipe(result.recipe, name="the recipe of the run"), Path(result.folder)

@@ -46,8 +46,8 @@ class SavedChoices(msgspec.Struct, frozen=True, kw_only=True):
     """When, in seconds since the epoch."""
 
 
-class _ChoicesOf02(msgspec.Struct, frozen=True, kw_only=True):
-    """What version 0.2.0 stored: a file per window, with the recipe as text."""
+class _ChoicesOf01(msgspec.Struct, frozen=True, kw_only=True):
+    """What version 0.1 stored: a file per window, with the recipe as text."""
 
     pid: int
     folder: str
@@ -117,9 +117,9 @@ class Autosave:
                 self._write(replace(saved, process=""))
 
     def _take_over(self, path: Path) -> SavedChoices | None:
-        """Store choices that version 0.2.0 left in today's form; None if the file cannot be read."""
+        """Store choices that version 0.1 left in today's form; None if the file cannot be read."""
         try:
-            old = decode_plain(read_plain(path), _ChoicesOf02)
+            old = decode_plain(read_plain(path), _ChoicesOf01)
             recipe = parse_recipe(old.recipe_toml, name=path.name)
         except (OSError, msgspec.DecodeError, AceError):
             return None

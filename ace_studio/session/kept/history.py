@@ -127,8 +127,8 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     summary: RunSummary
     recipe_toml: str
     result: Result
-    folder: str
-    """Folder that the recipe's paths are relative to."""
+    folder: str = ""
+    """Folder that the recipe's paths are relative to; empty for runs that an earlier version stored."""
 
 
 class HistoryBusyError(AceError):

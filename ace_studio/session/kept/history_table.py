@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS run (
 CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
 """
 _MIGRATIONS: dict[int, str] = {
+    1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
     2: "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
     3: "ALTER TABLE run ADD COLUMN float_speedup REAL",
 }
@@ -51,7 +52,7 @@ def prepare(database: sqlite3.Connection) -> None:
         raise database.DatabaseError(f"it was written by a newer ACE Studio (schema {version})")
     if version == 0:
         database.executescript(_SCHEMA)
-    for older in range(version or SCHEMA_VERSION, SCHEMA_VERSION):
+    for older in range(max(version, 1) if version else SCHEMA_VERSION, SCHEMA_VERSION):
         database.execute(_MIGRATIONS[older])
     if version < SCHEMA_VERSION:
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -114,7 +114,7 @@ class HistoryVerbs:
             found = self._state.fresh(
                 recipe,
                 past=past.summary,
-                folder=past.folder,
+                folder=past.folder or document.folder,
                 file=present.file if is_same_model else None,
                 is_trusted=is_same_model and present.is_trusted,
                 fingerprint=result.fingerprint,
@@ -150,6 +150,13 @@ class HistoryVerbs:
         """Open the choices of a past run as a recipe that has no file yet."""
         with self._state.reporting():
             past = self.store.get(run_id)
+            if not past.folder:
+                raise AceError.of(
+                    ErrorCode.NOT_FOUND,
+                    f"The record of run {run_id} does not name the folder of its model",
+                    why="an earlier version of ACE Studio recorded it, without the folder",
+                    remedy="open the model and run it again",
+                )
             recipe = parse_recipe(past.recipe_toml, name=f"recipe of run {run_id}")
             self._files.open_recipe(recipe, folder=Path(past.folder), name=f"run {run_id} of {past.summary.date}")
 

@@ -19,10 +19,10 @@ def test_a_history_of_an_earlier_version_is_taken_over(tmp_path):
     history = History(path)
     run_id = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py")
     with closing(sqlite3.connect(path)) as database, database:
-        for column in ("note", "float_speedup", "name"):
+        for column in ("folder", "note", "float_speedup", "name"):
             database.execute(f"ALTER TABLE run DROP COLUMN {column}")
-        database.execute("PRAGMA user_version = 2")
-    assert history.get(run_id).summary.note == ""
+        database.execute("PRAGMA user_version = 1")
+    assert history.get(run_id).folder == ""
     second = history.add(result(target_run("eager")), recipe_toml="format = 1", title="m.py", folder="/models")
     assert history.get(second).folder == "/models"
 
