@@ -31,6 +31,7 @@ from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
 from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
 from ace_studio.engine.pipeline.sensitivity import scanned_precisions
+from ace_studio.engine.plan import plan_problem
 from ace_studio.engine.profile.worst import worst_of_outputs, worst_of_scores
 from ace_studio.engine.report import write_figures
 from ace_studio.engine.targets import select_targets
@@ -150,6 +151,12 @@ def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
     if not job.state.candidates:
         job.state.candidates = job.state.left_out
         job.reporter.warn("nothing-fits", "No target could run the plan; each run says why")
+        return
+    tried = {one.target.name for one in job.state.candidates}
+    for target, reason in {one.target: plan_problem(one.plan) for one in job.state.left_out}.items():
+        has_precision = any(not target.precision_problem(plan.default) for plan in first_plans(recipe))
+        if reason and has_precision and target.name not in tried:
+            job.reporter.warn("target-left-out", f"auto does not use {target.label}: {reason}")
 
 
 def _is_any_accurate(job: CompressionJob) -> bool:

@@ -10,6 +10,7 @@ import ace_studio
 from ace_studio.engine import measure
 from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.pipeline.compress import profiling, stages
+from ace_studio.engine.targets import select_targets
 from ace_studio.records.recipes.recipe import MeasureChoice, Recipe, TargetsChoice
 from ace_studio.records.results import RESULT_NAME, ResultStatus, RunStatus, decode_result
 from tests.engine.captured import job_of
@@ -71,6 +72,32 @@ def test_calibration_examples_stand_in_where_there_are_no_labels() -> None:
     assert len(report.worst) == 5
     assert [one.sqnr_db for one in report.worst] == sorted(one.sqnr_db for one in report.worst)
     assert report.worst[0].run == 0
+
+
+class Product(nn.Module):
+    """A product of which Inductor has no 8-bit form, written as traces of torch write a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(self.weight[0], x, self.weight)
+
+
+def test_auto_says_which_target_it_leaves_out_for_what_the_model_holds(monkeypatch) -> None:
+    monkeypatch.setattr(stages, "select_targets", lambda _: select_targets(("inductor", "onnxruntime")))
+    report = ace_studio.compile(
+        Product().eval(),
+        tracing_inputs=[points(2, 1), points(3, 2)],
+        calibration_inputs=[points(4, seed) for seed in range(4)],
+        default="int8-static",
+        rounds=2,
+        profile=False,
+    ).report
+    assert [run.target for run in report.runs] == ["onnxruntime"]
+    said = [one.what for one in report.warnings if one.code == "target-left-out"]
+    assert said == ["auto does not use PyTorch Inductor: no op of this model can run at int8-static here"]
 
 
 def test_evaluation_samples_are_named_with_their_label() -> None:
