@@ -29,7 +29,10 @@ def rules(low: float = 0, high: float = math.inf) -> ShortForms:
 
 
 def at(expression: sympy.Basic, h: int, w: int = 5) -> object:
-    return expression.xreplace({H: sympy.Integer(h), W: sympy.Integer(w)})
+    values = {H: sympy.Integer(h), W: sympy.Integer(w)}
+    # torch 2.15 leaves TruncToInt(0.0) the float 0.0, with which its other functions cannot count.
+    whole = expression.replace(TruncToInt, lambda size: sympy.Integer(math.trunc(size.xreplace(values))))
+    return whole.xreplace(values)
 
 
 def same_padding(size: sympy.Expr, *, kernel: int, stride: int) -> sympy.Expr:

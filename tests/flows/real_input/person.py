@@ -105,8 +105,12 @@ class Person:
         with socket.socket(socket.AF_UNIX) as asked:
             asked.settimeout(ANSWER_S)
             asked.connect(str(self._socket))
-            parts = iter(lambda: asked.recv(1 << 16), b"")
-            answer: dict[str, Any] = json.loads(b"".join(parts))
+            try:
+                said = b"".join(iter(lambda: asked.recv(1 << 16), b""))
+            except ConnectionResetError:
+                code = self._window.wait(timeout=ANSWER_S)
+                raise AssertionError(f"the window ended with {code} when it was asked\n{self.told}") from None
+        answer: dict[str, Any] = json.loads(said)
         return answer
 
     def wait(self, is_so: Callable[[list[Seen]], Any], what: str, *, within_s: float = ANSWER_S) -> Any:
