@@ -57,7 +57,14 @@ class Person:
             "QT_SCALE_FACTOR": str(self.scale),
         }
         (home / "Downloads").mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tests.flows.real_input.watched_window", str(self._socket)]
+        command = [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-m",
+            "tests.flows.real_input.watched_window",
+            str(self._socket),
+        ]
         with self._told.open("ab") as told:
             self._window = subprocess.Popen(
                 [*command, *map(str, paths)],
