@@ -114,8 +114,8 @@ def refuse_folder(job: LoadJob) -> OpenedModel:
         read_folder(job.path)
     raise AceError.of(
         ErrorCode.UNSUPPORTED,
-        f"{job.path.name} is a folder; folders cannot be opened as a model yet",
-        why="it is no Hugging Face model either: those have a config.json with a model_type",
+        f"The folder {job.path.name} cannot be opened as a model",
+        why="it is no Hugging Face model: those have a config.json with a model_type",
         remedy="open one of its files, or write a .py file with a function that returns the module",
         where=str(job.path),
     )
