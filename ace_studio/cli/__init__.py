@@ -20,6 +20,7 @@ from typer.exceptions import TyperException
 from ace_studio import COMPLETE_VARIABLE
 from ace_studio.cli.app import app, report_failure
 from ace_studio.cli.console import Console
+from ace_studio.cli.follow import JobEndedError
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.system_faults import system_problem
 
@@ -43,7 +44,8 @@ def run_command(words: Sequence[str]) -> int:
             args=list(words), prog_name="ace-studio", complete_var=COMPLETE_VARIABLE, standalone_mode=False
         )
     except AceError as error:
-        return report_failure(error.problems, Console(as_json="--json" in words))
+        rungs = error.rungs if isinstance(error, JobEndedError) else ()
+        return report_failure(error.problems, Console(as_json="--json" in words), rungs=rungs)
     except TyperException as error:
         problem = Problem(
             code=ErrorCode.USAGE,

@@ -14,10 +14,9 @@ import typer
 
 from ace_studio import __version__
 from ace_studio.cli.console import Console
-from ace_studio.cli.follow import JobAnswer
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.recipe import ShapesFrom
-from ace_studio.records.results import RESULT_NAME
+from ace_studio.records.results import RESULT_NAME, CaptureAttempt
 from ace_studio.records.safe_file import write_atomically
 
 app = typer.Typer(
@@ -70,14 +69,11 @@ def _take_options(
     del version  # its callback ends the process before any command
 
 
-NO_ANSWER = (Problem(code=ErrorCode.CRASH, what="The engine gave no answer", remedy="Run the command again"),)
-
-
 def report_failure(
     problems: Sequence[Problem],
     console: Console,
     *,
-    job: JobAnswer | None = None,
+    rungs: Sequence[CaptureAttempt] = (),
     out: Path | None = None,
     **figures: Any,
 ) -> int:
@@ -86,11 +82,10 @@ def report_failure(
     Args:
         problems: Why there is no answer.
         console: Where to.
-        job: What the job found out before it failed.
+        rungs: How the job tried to capture the model before it failed.
         out: Folder of the run, which gets a ``result.json`` that says why there is no result.
         figures: What the run wrote before it ended, which is kept beside the problems.
     """
-    problems = problems or NO_ANSWER
     console.show_problems(problems)
     headline = problems[0]
     document: dict[str, Any] = {
@@ -100,8 +95,8 @@ def report_failure(
         "error": msgspec.to_builtins(headline),
         "errors": msgspec.to_builtins(problems),
     }
-    if job is not None and job.rungs and not figures:
-        document["capture"] = {"rungs": msgspec.to_builtins(job.rungs)}
+    if rungs and not figures:
+        document["capture"] = {"rungs": msgspec.to_builtins(rungs)}
     if out is not None:
         with contextlib.suppress(OSError):  # the folder may be gone by now; the answer below is what counts
             write_atomically(out / RESULT_NAME, f"{json.dumps(document, indent=2)}\n".encode())

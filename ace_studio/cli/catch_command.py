@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import ContainFlag, JsonFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, JsonFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.records.errors import ExitCode
@@ -46,10 +46,7 @@ def catch(  # noqa: PLR0913, PLR0917 - one argument per option of the command li
         folder=str(Path.cwd()),
         trust_all=trust,
     )
-    answer = follow(request, console, contain=contain)
-    caught = answer.find(InputsCaught)
-    if answer.problems or caught is None:
-        return report_failure(answer.problems, console)
+    caught = follow(request, console, contain=contain).need(InputsCaught)
     named = relative_to(Path(caught.path), recipe.absolute().parent) if recipe is not None else ""
     if recipe is not None:
         name_caught_inputs(recipe, named)

@@ -19,7 +19,6 @@ from ace_studio.cli.app import (
     ShapesFromOption,
     TrustFlag,
     app,
-    report_failure,
 )
 from ace_studio.cli.console import Console
 from ace_studio.cli.engine_command import show_packs
@@ -49,10 +48,7 @@ def _inspect(path: Path, as_json: JsonFlag = False) -> int:
     """Say what a file is, without running any code in it."""
     console = Console(as_json=as_json)
     answer = follow(messages.InspectRequest(job="inspect", path=str(path.absolute())), console)
-    found = answer.find(messages.FileInspected)
-    if answer.problems or found is None:
-        return report_failure(answer.problems, console)
-    return console.answer(found.report, show_file)
+    return console.answer(answer.need(messages.FileInspected).report, show_file)
 
 
 @app.command(name="doctor")
@@ -66,11 +62,9 @@ def describe_environment(
     engine = EngineChoice(host=host, python=python) if host else EngineChoice()
     looked_at = "" if host or kept_runner.get() is not None else _told_python(python, console)
     answer = follow(messages.DoctorRequest(job="doctor", engine=engine), console, python=looked_at)
-    found = answer.find(messages.EnvironmentFound)
-    if answer.problems or found is None:
-        return report_failure(answer.problems, console)
+    report = answer.need(messages.EnvironmentFound).report
     names = () if host else tuple(one.name for one in find_packs())
-    return console.answer(msgspec.structs.replace(found.report, engine_packs=names), show_environment)
+    return console.answer(msgspec.structs.replace(report, engine_packs=names), show_environment)
 
 
 def _told_python(python: str, console: Console) -> str:
@@ -106,10 +100,7 @@ def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
     recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain, python=python)
     recipe = with_capture(recipe, compare_rungs=compare_rungs, batch_only=batch_only, no_cache=no_cache)
     request = messages.TraceRequest(job=TRACE_JOB, recipe=recipe, folder=str(folder), trust_all=trust)
-    answer = follow(request, console, contain=contain, python=python)
-    found = answer.find(messages.ModelCaptured)
-    if answer.problems or found is None:
-        return report_failure(answer.problems, console, job=answer)
+    found = follow(request, console, contain=contain, python=python).need(messages.ModelCaptured)
     document = {"format": 1, "status": "ok", "fingerprint": found.fingerprint, "capture": found.capture}
     return console.answer(found.capture, show_capture, document=document)
 

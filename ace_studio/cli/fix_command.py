@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
-from ace_studio.cli.follow import follow
+from ace_studio.cli.follow import JobEndedError, follow
 from ace_studio.cli.running import filled_recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, explained
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
@@ -56,7 +56,7 @@ def fix_command(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
     request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)
     answer = follow(request, console, contain=contain)
     if answer.problems:
-        return report_failure(answer.problems, console, job=answer)
+        raise JobEndedError(answer)
     fixes = ranked_fixes(answer.fixes)
     done = _take(fixes, recipe_path=path if apply_controls else None, patch_path=save_patch, write_source=write_source)
     is_green = any(one.status is FixStatus.GREEN for one in fixes)

@@ -30,6 +30,7 @@ EventT = TypeVar("EventT", bound=messages.AnyEvent)
 
 kept_runner: ContextVar[AgentRunner | None] = ContextVar("kept_runner", default=None)
 """Runs the requests of all commands, where one program gives many; None: each command starts an engine process."""
+NO_ANSWER = (Problem(code=ErrorCode.CRASH, what="The engine gave no answer", remedy="Run the command again"),)
 _LOST = (AttemptStatus.TIMEOUT, AttemptStatus.CRASHED)
 
 
@@ -47,6 +48,21 @@ class JobAnswer:
         """The last event of a kind; None if there was none."""
         found: EventT | None = self.events.get(kind)
         return found
+
+    def need(self, kind: type[EventT]) -> EventT:
+        """The last event of a kind. Raises: JobEndedError if the job failed, or there was none."""
+        found = self.find(kind)
+        if self.problems or found is None:
+            raise JobEndedError(self)
+        return found
+
+
+class JobEndedError(AceError):
+    """A job ended without its answer."""
+
+    def __init__(self, answer: JobAnswer) -> None:
+        super().__init__(*(answer.problems or NO_ANSWER))
+        self.rungs = answer.rungs
 
 
 def follow(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import NO_ANSWER, JsonFlag, app
+from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
@@ -132,9 +132,7 @@ def _code_of(path: Path, store: TrustStore, console: Console) -> tuple[Problem, 
         if problems and problems[0].exit_code is ExitCode.USAGE:
             raise AceError(*problems)
         return tuple(one for one in problems if one.code is ErrorCode.UNTRUSTED)
-    answer = follow(InspectRequest(job="trust", path=str(path.absolute())), console)
-    if (found := answer.find(FileInspected)) is None:
-        raise AceError(*(answer.problems or NO_ANSWER))
+    found = follow(InspectRequest(job="trust", path=str(path.absolute())), console).need(FileInspected)
     if found.report.trust != "code":
         return ()
     reasons = {file.path: file.would_run for file in found.report.files}

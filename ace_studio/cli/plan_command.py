@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
@@ -51,11 +51,8 @@ def plan_command(
             why="the paths in a recipe are relative to its folder",
             remedy=f"Save it in {folder}.",
         )
-    answer = follow(TraceRequest(job="plan", recipe=recipe, folder=str(folder), trust_all=trust), console,
-                    contain=contain)  # fmt: skip
-    found = answer.find(ModelCaptured)
-    if answer.problems or found is None:
-        return report_failure(answer.problems, console, job=answer)
+    request = TraceRequest(job="plan", recipe=recipe, folder=str(folder), trust_all=trust)
+    found = follow(request, console, contain=contain).need(ModelCaptured)
     document: dict[str, Any] = {"format": 1, "status": "ok", "fingerprint": found.fingerprint}
     document |= {"recipe": recipe_text(recipe), "ops": _planned_ops(recipe, found)}
     document["refusals"] = [one for one in found.refusals if one.operators]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
@@ -46,10 +46,7 @@ def prune(
     if changes := {key: value for key, value in options.items() if value is not None}:
         recipe = with_changes(recipe, {"prune": changes})
     request = PrunePreviewRequest(job="prune", recipe=recipe, folder=str(folder), trust_all=trust)
-    answer = follow(request, console, contain=contain)
-    found = answer.find(PruningPreviewed)
-    if answer.problems or found is None:
-        return report_failure(answer.problems, console)
+    found = follow(request, console, contain=contain).need(PruningPreviewed)
     document = {"format": 1, "status": "ok", "pruning": found.report}
     return console.answer(found.report, show_pruning, document=document)
 

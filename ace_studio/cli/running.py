@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ace_studio.cli.app import NO_ANSWER, report_failure
+from ace_studio.cli.app import report_failure
 from ace_studio.cli.console import Console
-from ace_studio.cli.follow import follow
+from ace_studio.cli.follow import NO_ANSWER, follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.input_words import rows_of
@@ -99,18 +99,11 @@ def filled_recipe_for(
     if path.suffix == ".toml" or not path.exists():
         return recipe, folder
 
-    def report_on(file: Path) -> FileReport | None:
+    def report_on(file: Path) -> FileReport:
         request = InspectRequest(job="inspect", path=str(file.absolute()))
-        answer = follow(request, console, contain=contain, python=python)
-        if answer.problems:
-            raise AceError(*answer.problems)
-        found = answer.find(FileInspected)
-        return None if found is None else found.report
+        return follow(request, console, contain=contain, python=python).need(FileInspected).report
 
-    report = report_on(path)
-    if report is None:
-        return recipe, folder
-    filled = with_found(recipe, report)
+    filled = with_found(recipe, report_on(path))
     code = recipe.model.entry.rpartition(":")[0]
     code_report = report_on(folder / code) if code and (folder / code).is_file() else None
     if code_report is not None:
@@ -196,7 +189,7 @@ def run_recipe(
             plain = msgspec.to_builtins(figures) if figures is not None else {}
             # A run that was refused has changed nothing, so the result of an earlier one still holds.
             keeps = run.before and figures is None and problems[0].exit_code in _REFUSED
-            return report_failure(problems, console, job=answer, out=None if keeps else out, **plain)
+            return report_failure(problems, console, rungs=answer.rungs, out=None if keeps else out, **plain)
         result = found.result
         _remember(partial(history.remember, result, recipe, folder, output=out), console)
     finally:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
@@ -40,9 +40,7 @@ def sensitivity_command(
         job="sensitivity", recipe=recipe, folder=str(folder), trust_all=trust, precisions=tuple(precisions or ())
     )
     answer = follow(request, console, contain=contain)
-    captured, found = answer.find(ModelCaptured), answer.find(SensitivityFound)
-    if answer.problems or captured is None or found is None:
-        return report_failure(answer.problems, console, job=answer)
+    captured, found = answer.need(ModelCaptured), answer.need(SensitivityFound)
     return console.answer(found, partial(_show, graph=captured.graph), document=_document(captured, found))
 
 

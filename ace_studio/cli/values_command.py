@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app, report_failure
+from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
@@ -48,10 +48,7 @@ def values_command(  # noqa: PLR0913, PLR0917 - one argument per option of the c
         target=target,
         save="" if save is None else str(save.absolute()),
     )
-    answer = follow(request, console, contain=contain)
-    found = answer.find(ValuesFound)
-    if answer.problems or found is None:
-        return report_failure(answer.problems, console, job=answer)
+    found = follow(request, console, contain=contain).need(ValuesFound)
     if found.values.example != example:
         raise AceError.of(
             ErrorCode.USAGE,
