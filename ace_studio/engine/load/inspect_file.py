@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import msgspec
+
 from ace_studio.engine.load.identify import identify, model_path
 from ace_studio.engine.load.kinds import LOADERS
 from ace_studio.engine.load.sniff import checked_sha256
@@ -21,7 +23,7 @@ def inspect_file(path: Path) -> FileReport:
     named = named_source(path)
     path = Path(named.text) if named is not None else model_path(path.absolute())
     row = LOADERS[identify(path)]
-    facts = vars(row.describe(path))
+    facts = msgspec.structs.asdict(row.describe(path))
     if row.suffixes and path.suffix.lower() not in row.suffixes:
         note = f"its name ends in '{path.suffix}', but its content is: {row.label}"
         facts = facts | {"notes": (note, *facts["notes"])}

@@ -19,7 +19,7 @@ from ace_studio.engine.load.huggingface import (
     read_folder,
 )
 from ace_studio.engine.load.imports_beside import files_of_module, imports_beside
-from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.named.fits import fitting_models, weights_summary
 from ace_studio.engine.load.named.loader import build_named, describe_named
 from ace_studio.engine.load.onnx.model import build_from_onnx, describe_onnx
@@ -30,7 +30,7 @@ from ace_studio.engine.load.state_match import shown
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 from ace_studio.engine.load.torchscript.program import build_from_torchscript
 from ace_studio.engine.load.trust import CodeToRun
-from ace_studio.records.messages import StoredTensor
+from ace_studio.records.messages import FileFacts, StoredTensor
 from ace_studio.records.shards import shard_files
 
 _MOST_NAMES = 20
@@ -55,7 +55,7 @@ class Loader:
     label: str
     trust: TrustLevel
     suffixes: tuple[str, ...]
-    describe: Callable[[Path], Description]
+    describe: Callable[[Path], FileFacts]
     build: Callable[[LoadJob], OpenedModel]
     code_files: Callable[[Path], tuple[Path, ...]] = lambda path: (path,)
     """Files that the user must trust, for kinds that run code; what they import is found from them."""
@@ -80,11 +80,11 @@ class Loader:
         return [*files, *(file for file in imports_beside(sources) if file.path not in listed)]
 
 
-def _describe_python(path: Path) -> Description:
+def _describe_python(path: Path) -> FileFacts:
     source = parse_source(path, path.read_bytes())
     imports = ", ".join(source.imports)
     loads = loads_weights(source.tree)
-    return Description(
+    return FileFacts(
         would_run=(f"{path.name} from top to bottom, and the callable that you choose in it",)
         + ((f"what it imports: {imports}",) if imports else ()),
         entries=list_entries(source),
@@ -93,26 +93,26 @@ def _describe_python(path: Path) -> Description:
     )
 
 
-def _describe_safetensors(path: Path) -> Description:
+def _describe_safetensors(path: Path) -> FileFacts:
     tensors, metadata = read_header(path)
     notes = tuple(f"{key}: {value}"[:200] for key, value in sorted(metadata.items())[:_MOST_NAMES])
     return _describe_weights(path, tuple(tensors), notes)
 
 
-def _describe_state_dict(path: Path) -> Description:
+def _describe_state_dict(path: Path) -> FileFacts:
     return _describe_weights(path, list_tensors_of_file(path), _storage_notes(path))
 
 
-def _describe_index(path: Path) -> Description:
+def _describe_index(path: Path) -> FileFacts:
     files = shard_files(path)
     names = f"weights in {shown([file.name for file in files])}"
     return _describe_weights(path, list_tensors_of_file(path), (names,))
 
 
-def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tuple[str, ...]) -> Description:
+def _describe_weights(path: Path, tensors: tuple[StoredTensor, ...], notes: tuple[str, ...]) -> FileFacts:
     if looks_like_huggingface(path.parent):
-        return Description(tensors=tensors, notes=(*weights_summary(tensors), *notes), code=(str(path.parent),))
-    return Description(
+        return FileFacts(tensors=tensors, notes=(*weights_summary(tensors), *notes), code=(str(path.parent),))
+    return FileFacts(
         tensors=tensors,
         notes=(*weights_summary(tensors), *notes),
         code=tuple(map(str, code_beside(path, tensors))),
@@ -131,21 +131,21 @@ def _files_of_pickle(path: Path) -> tuple[Path, ...]:
     return (path, *dict.fromkeys(files))
 
 
-def _describe_pickle(path: Path) -> Description:
-    return Description(
+def _describe_pickle(path: Path) -> FileFacts:
+    return FileFacts(
         would_run=tuple(f"imports and may call {name}" for name in _globals_of_pickle(path)[:_MOST_NAMES]),
         notes=_storage_notes(path),
     )
 
 
-def _describe_torchscript(path: Path) -> Description:
+def _describe_torchscript(path: Path) -> FileFacts:
     archive = open_archive(path)
     code = sorted(name for name in archive.members if "/code/" in name and name.endswith(".py"))
     runs = tuple(f"compiles and runs {name}" for name in code[:_MOST_NAMES])
-    return Description(would_run=runs or ("restores objects of classes whose code is missing",))
+    return FileFacts(would_run=runs or ("restores objects of classes whose code is missing",))
 
 
-def _describe_pt2(path: Path) -> Description:
+def _describe_pt2(path: Path) -> FileFacts:
     archive = open_archive(path)
     calls: list[str] = []
     inputs: tuple[str, ...] = ()
@@ -157,15 +157,15 @@ def _describe_pt2(path: Path) -> Description:
         elif name.endswith(".pt") and info.file_size <= pickles.LARGEST_PICKLE_BYTES:
             calls += pickles.unsafe_globals_of_nested(archive.read(info, limit=pickles.LARGEST_PICKLE_BYTES), path)
     general = "the exported program: its size expressions are evaluated and its stored inputs may be unpickled"
-    return Description(
+    return FileFacts(
         would_run=(general, *(f"imports and may call {name}" for name in dict.fromkeys(calls))),
         notes=(*inputs, "if you exported it yourself, it is as safe as the model it came from"),
     )
 
 
-def _describe_folder(path: Path) -> Description:
+def _describe_folder(path: Path) -> FileFacts:
     names = sorted(entry.name for entry in path.iterdir())
-    return Description(notes=(f"{len(names)} files" + (": " + ", ".join(names[:8]) if names else ""),))
+    return FileFacts(notes=(f"{len(names)} files" + (": " + ", ".join(names[:8]) if names else ""),))
 
 
 def _storage_notes(path: Path) -> tuple[str, ...]:

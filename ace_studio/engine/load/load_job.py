@@ -10,8 +10,6 @@ from torch import nn
 from ace_studio.engine.flow import Example
 from ace_studio.engine.load.callables import CallableReference, CodeLibrary
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.messages import EntryPoint, StoredTensor
-from ace_studio.records.tensors import TensorSpec
 
 
 @dataclass(frozen=True)
@@ -53,20 +51,3 @@ class OpenedModel:
     """Files that were read besides the source; a job checks at its end that none has changed."""
     reference: nn.Module | None = None
     """The original that the module was translated from and must equal on every example; None if it is the original."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """Facts about a file that are found without running any of its code."""
-
-    would_run: tuple[str, ...] = ()
-    entries: tuple[EntryPoint, ...] = ()
-    tensors: tuple[StoredTensor, ...] = ()
-    notes: tuple[str, ...] = ()
-    inputs: tuple[dict[str, TensorSpec], ...] = ()
-    """Example inputs proposed from the file's own description."""
-    loads_weights: bool = False
-    weights: tuple[str, ...] = ()
-    code: tuple[str, ...] = ()
-    fits: tuple[str, ...] = ()
-    """These four as in `FileReport`."""

@@ -45,6 +45,7 @@ from ace_studio.records.messages.reports import (
     EntryPoint,
     EntryRole,
     EnvironmentReport,
+    FileFacts,
     FileReport,
     FileToTrust,
     ModuleCalls,

@@ -64,22 +64,11 @@ WEIGHTS_ALONE = frozenset({"safetensors", "state-dict", "weights-index"})
 """Kinds of files that need code from elsewhere."""
 
 
-class FileReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file is, found without running any code in it."""
+class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a loader finds in a file without running any code in it."""
 
-    path: str
-    kind: str
-    """Row name of the loader registry: python, safetensors, state-dict, pickle-module, torchscript, pt2, onnx, ..."""
-    label: str
-    """The kind as a text for people."""
-    sha256: str
-    size_bytes: int
-    trust: str
-    """``inspect``, ``data`` or ``code``: the level of trust that opening it needs."""
     would_run: tuple[str, ...] = ()
     """What opening it would run, as texts for people."""
-    files: tuple[FileToTrust, ...] = ()
-    """The code that has to be trusted: the file itself, and what it imports from its folders."""
     entries: tuple[EntryPoint, ...] = ()
     tensors: tuple[StoredTensor, ...] = ()
     notes: tuple[str, ...] = ()
@@ -93,6 +82,22 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     """For weights: Python files beside them with a class that seems to have these tensors, the likeliest first."""
     fits: tuple[str, ...] = ()
     """For weights: models of installed packages that have these tensors, such as ``timm:resnet18``."""
+
+
+class FileReport(FileFacts, frozen=True, kw_only=True):
+    """What a file is, found without running any code in it."""
+
+    path: str
+    kind: str
+    """Row name of the loader registry: python, safetensors, state-dict, pickle-module, torchscript, pt2, onnx, ..."""
+    label: str
+    """The kind as a text for people."""
+    sha256: str
+    size_bytes: int
+    trust: str
+    """``inspect``, ``data`` or ``code``: the level of trust that opening it needs."""
+    files: tuple[FileToTrust, ...] = ()
+    """The code that has to be trusted: the file itself, and what it imports from its folders."""
 
 
 class TargetReport(msgspec.Struct, frozen=True, kw_only=True):

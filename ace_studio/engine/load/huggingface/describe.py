@@ -9,13 +9,13 @@ from ace_studio.engine.load.huggingface.classes import entry_of, known_classes, 
 from ace_studio.engine.load.huggingface.folder import read_folder
 from ace_studio.engine.load.huggingface.inputs import config_rows, parameters_of
 from ace_studio.engine.load.huggingface.library import install_line
-from ace_studio.engine.load.load_job import Description
 from ace_studio.engine.load.proposals import specs_of
 from ace_studio.engine.load.state_match import shown
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
+from ace_studio.records.messages import FileFacts
 
 
-def describe_huggingface(path: Path) -> Description:
+def describe_huggingface(path: Path) -> FileFacts:
     """Describe class, tensors and example inputs.
 
     Raises: AceError(BAD_FILE) if configuration, index or a header is damaged.
@@ -34,7 +34,7 @@ def describe_huggingface(path: Path) -> Description:
         notes.append("it brings Python code of its own, which the installed transformers does not have")
     known = known_classes(folder) if is_here and not folder.needs_its_own_code else {}
     accepts = parameters_of(next(iter(known.values()))) if known else None
-    return Description(
+    return FileFacts(
         would_run=would_run,
         entries=(*(entry_of(name, made) for name, made in known.items()), *step_entries(known)),
         tensors=tuple(tensor for file in files for tensor in list_tensors_of_file(file)),

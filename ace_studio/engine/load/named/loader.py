@@ -6,15 +6,15 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.named.models import NamedModel, find_model
 from ace_studio.engine.load.proposals import examples_of, specs_of
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import StoredTensor
+from ace_studio.records.messages import FileFacts, StoredTensor
 from ace_studio.records.recipes.named_source import named_source
 
 
-def describe_named(path: Path) -> Description:
+def describe_named(path: Path) -> FileFacts:
     """Describe the model, its tensors and example inputs; it is built with shapes alone where that works.
 
     Raises: AceError(NOT_INSTALLED or NOT_FOUND) as `find_model`.
@@ -24,7 +24,7 @@ def describe_named(path: Path) -> Description:
     notes = [f"{model.source.model} of {model.source.collection} {model.version}", model.summary]
     if module is not None:
         notes.append(f"{sum(parameter.numel() for parameter in module.parameters()):,} parameters")
-    return Description(
+    return FileFacts(
         notes=tuple(note for note in notes if note),
         tensors=tensors_of(module) if module is not None else (),
         inputs=specs_of(model.rows(module)),

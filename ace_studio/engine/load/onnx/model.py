@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import Example
-from ace_studio.engine.load.load_job import Description, LoadJob, OpenedModel
+from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.onnx.header import read_facts
 from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of, specs_of
 from ace_studio.engine.load.refused import refused_file
 from ace_studio.engine.load.sniff import bad_file
 from ace_studio.engine.ops.onnx_order import sort_nodes
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import StoredTensor
+from ace_studio.records.messages import FileFacts, StoredTensor
 from ace_studio.records.tensors import ValueSource
 
 TENSOR_TYPES = {
@@ -126,7 +126,7 @@ def build_from_onnx(job: LoadJob) -> OpenedModel:
     return OpenedModel(module.eval(), examples_of(example_rows(module), module), are_made_up=True, files=files)
 
 
-def describe_onnx(path: Path) -> Description:
+def describe_onnx(path: Path) -> FileFacts:
     """Describe ops, inputs, outputs and weights; without the onnx package only the ops."""
     facts = read_facts(path)
     counts = sorted(facts.op_counts.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -136,7 +136,7 @@ def describe_onnx(path: Path) -> Description:
         *(f"{count} x {name}" for name, count in counts[:_MOST_SHOWN]),
     ]
     if importlib.util.find_spec("onnx") is None:
-        return Description(notes=(*notes, f"opening it needs onnx: {_install_line()}"))
+        return FileFacts(notes=(*notes, f"opening it needs onnx: {_install_line()}"))
     model = _parse(path, with_weights=False)
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]
@@ -149,7 +149,7 @@ def describe_onnx(path: Path) -> Description:
     is_of_tensors = all(value.type.tensor_type.elem_type in TENSOR_TYPES for value in inputs)
     names = python_names([value.name for value in inputs])
     rows = proposed_rows(names, inputs, vocabularies(model.graph)) if is_of_tensors else ()
-    return Description(tensors=tensors, notes=tuple(notes), inputs=specs_of(rows[:2]))
+    return FileFacts(tensors=tensors, notes=tuple(notes), inputs=specs_of(rows[:2]))
 
 
 def read_model(path: Path) -> Any:
