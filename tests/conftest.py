@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.records.scratch import SHARED_VARIABLE, compiled_code_folder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,6 +115,12 @@ def _collect_garbage_in_this_thread(*, has_window: bool) -> None:
         gc.freeze()
         gc.enable()
     _windows_were_open = has_window
+
+
+@pytest.fixture
+def fake_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines that are started in this test have the handlers of `tests/jobs/fake_engine.py`, and no torch."""
+    monkeypatch.setenv(HANDLERS_VARIABLE, str(ROOT / "tests" / "jobs" / "fake_engine.py"))
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ from ace_studio.records.system_faults import system_problem
 
 Handler = Callable[[Any, Reporter], None]
 ENGINE_MODULE = "ace_studio.engine.pipeline"
+HANDLERS_VARIABLE = "ACE_STUDIO_HANDLERS"
+"""Names a module, or a ``.py`` file, whose functions serve the requests instead of the engine: for tests."""
 HANDLER_NAMES: dict[type[messages.AnyRequest], str] = {
     messages.InspectRequest: "inspect",
     messages.DoctorRequest: "doctor",

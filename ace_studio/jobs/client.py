@@ -30,7 +30,6 @@ class WorkerClient:
         self,
         interpreter: str = "",
         *,
-        handlers: str = "",
         transport: Transport | None = None,
         environment: Mapping[str, str] | None = None,
         attempt_grace_s: float = ATTEMPT_GRACE_S,
@@ -42,7 +41,6 @@ class WorkerClient:
 
         Args:
             interpreter: Python to run the engine with; empty for the one that runs this.
-            handlers: Module or ``.py`` file that serves the requests; empty for the engine.
             transport: How to connect; None for the platform's best.
             environment: Variables on top of the clean environment.
             attempt_grace_s: Seconds over its time limit after which a capture attempt is ended from outside.
@@ -52,7 +50,7 @@ class WorkerClient:
             limits: Asked for what holds where a job's recipe sets no limit. If none limits the time, a silent step is
                 only told; without this it is ended after a default time, because nobody may be looking.
         """
-        options = LaunchOptions(handlers=handlers, environment=environment or {})
+        options = LaunchOptions(environment=environment or {})
         if interpreter:
             options = replace(options, interpreter=interpreter)
         self._options = options if transport is None else replace(options, transport=transport)

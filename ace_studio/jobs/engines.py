@@ -22,7 +22,6 @@ class EngineClient(WorkerClient):
         self,
         interpreter: str = "",
         *,
-        handlers: str = "",
         contain: Callable[[], bool | None] = lambda: None,
         limits: Callable[[], LimitsChoice] | None = None,
         is_lazy: bool = False,
@@ -32,15 +31,14 @@ class EngineClient(WorkerClient):
 
         Args:
             interpreter: As in `WorkerClient`, of the worker here.
-            handlers: As in `WorkerClient`, here and there.
             contain: As in `WorkerClient`.
             limits: As in `WorkerClient`.
             is_lazy: Start the worker here with its first request: a command that goes to a host needs none.
             options: More options of `WorkerClient`, of the worker here.
         """
-        super().__init__(interpreter, handlers=handlers, contain=contain, limits=limits, **options)
+        super().__init__(interpreter, contain=contain, limits=limits, **options)
         self._is_lazy = is_lazy
-        self._handlers, self._given_limits = handlers, limits
+        self._given_limits = limits
         self._links: dict[EngineChoice, HostLink] = {}
 
     @property
@@ -97,7 +95,7 @@ class EngineClient(WorkerClient):
     def _link(self, engine: EngineChoice) -> HostLink:
         with self._lock:
             if engine not in self._links:
-                self._links[engine] = HostLink(engine, self._events.put, handlers=self._handlers)
+                self._links[engine] = HostLink(engine, self._events.put)
             return self._links[engine]
 
     def _close_links(self) -> None:

@@ -62,8 +62,6 @@ class LaunchOptions:
     """Options for starting a worker process."""
 
     interpreter: str = field(default_factory=default_interpreter)
-    handlers: str = ""
-    """Module (or ``.py`` file) that serves the requests; empty for the engine."""
     transport: Transport = Transport.PAIR if os.name == "posix" else Transport.LOOPBACK
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables on top of the clean environment."""
@@ -105,7 +103,7 @@ def launch(options: LaunchOptions) -> Launched:
     if options.contained_to is not None:
         environment |= _own_caches(scratch, environment)
     options = replace(options, environment=environment)
-    config: dict[str, Any] = {"mark": mark, "handlers": options.handlers, "scratch": str(scratch)}
+    config: dict[str, Any] = {"mark": mark, "scratch": str(scratch)}
     if options.contained_to is not None:
         config["contained_to"] = [*options.contained_to, str(scratch)]
     inherited: list[int] = []

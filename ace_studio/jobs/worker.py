@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from ace_studio.engine.progress import Reporter
-from ace_studio.jobs.answer import ENGINE_MODULE, Handler, answer_request, load_handlers
+from ace_studio.jobs.answer import ENGINE_MODULE, HANDLERS_VARIABLE, Handler, answer_request, load_handlers
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.last_words import tell_last_words
 from ace_studio.jobs.processes import kill_group
@@ -41,8 +41,9 @@ FIRST_DESCRIPTOR = 500
 def run_worker(config: Mapping[str, Any]) -> NoReturn:
     """Connect, import the engine, send WorkerReady, serve until the parent ends or says stop, and end the process."""
     channel = Channel(_connect(config))
-    handlers = load_handlers(str(config.get("handlers") or ENGINE_MODULE))
-    if not config.get("handlers"):
+    named = os.environ.get(HANDLERS_VARIABLE)
+    handlers = load_handlers(named or ENGINE_MODULE)
+    if not named:
         # By name: other handlers do without the engine, and its import takes seconds.
         importlib.import_module("ace_studio.engine.load.import_gate").install_gate()
     torch = sys.modules.get("torch")

@@ -213,8 +213,6 @@ class SweepOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the engine is contained, as in `WorkerClient`."""
     mlflow: str = ""
     """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
-    handlers: str = ""
-    """Serves the requests instead of the engine, as in `WorkerClient`."""
 
 
 def row_of(job: SweepJob, result: Result) -> SweepRow:

@@ -60,7 +60,6 @@ def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
         trusted_sha256=order.trusted_sha256,
         contain=order.contain,
         mlflow=order.mlflow,
-        handlers=order.handlers,
         on_event=tell,
     )
     return SweepEnded(report=run_sweep(jobs, Path(order.out), options))

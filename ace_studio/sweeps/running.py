@@ -74,8 +74,6 @@ class SweepOptions:
     """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
     mlflow: str = ""
     """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
-    handlers: str = ""
-    """Serves the requests instead of the engine, as in `WorkerClient`."""
     on_event: Callable[[SweepEvent], None] = field(default=lambda _event: None)
 
 
@@ -282,7 +280,7 @@ class _Running:
         options = self._options
         task = Task(
             job=self._name(job), topic=topic, recipe=one.recipe, trust=options.trust,
-            trusted_sha256=options.trusted_sha256, handlers=options.handlers, contain=options.contain,
+            trusted_sha256=options.trusted_sha256, contain=options.contain,
         )  # fmt: skip
         if not options.scheduler:
             output = str(self._folder(job).absolute())

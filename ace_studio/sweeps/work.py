@@ -54,8 +54,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Python of the engine; empty: the one that runs the worker."""
     contain: bool | None = None
     """Whether the engine is contained, as in `WorkerClient`."""
-    handlers: str = ""
-    """Serves the requests instead of the engine, as in `WorkerClient`."""
     most_starts: int = 0
     """The job is given up if it was started so often already; 0: the scheduler counts."""
 
@@ -106,14 +104,12 @@ class _Engine:
     ) -> Iterator[messages.AnyEvent]:
         """The events of a request; ``is_cancelled`` is asked once a second, in another thread."""
         ended = threading.Event()
-        wanted = task.interpreter, task.handlers, task.contain
+        wanted = task.interpreter, task.contain
         with self._lock:
             if self._client is None or self._made_with != wanted:
                 self._close()
                 self._made_with = wanted
-                self._client = EngineClient(
-                    task.interpreter, handlers=task.handlers, contain=lambda: task.contain, is_lazy=True
-                )
+                self._client = EngineClient(task.interpreter, contain=lambda: task.contain, is_lazy=True)
             client = self._client
 
             def watch() -> None:

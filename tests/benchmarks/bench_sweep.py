@@ -8,10 +8,13 @@ worker, which starts its engine, does not count. The exit status is 1 below 20 j
 """
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
+from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.records.places import example_recipe
 from ace_studio.records.results import decode_result
 from ace_studio.records.sweep_file import checked_sweep, sweep_jobs
@@ -34,12 +37,12 @@ def rate(folder: Path, count: int) -> Figure:
     times: list[float] = []
     fake = Path(__file__).parents[1] / "sweeps" / "fake_jobs.py"
     options = SweepOptions(
-        handlers=str(fake),
         trust=True,
         workers=WORKERS,
         on_event=lambda event: times.append(time.perf_counter()) if isinstance(event, SweepAdvanced) else None,
     )
-    report = run_sweep(jobs, folder / f"nothing-{count}", options)
+    with patch.dict(os.environ, {HANDLERS_VARIABLE: str(fake)}):
+        report = run_sweep(jobs, folder / f"nothing-{count}", options)
     done = sum(row.status is RowStatus.DONE for row in report.rows)
     value = done / (times[-1] - times[0])
     what = f"jobs a second of a sweep of {count:,} jobs that do nothing, {WORKERS} workers"

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from ace_studio.gui.shell.app import Studio
+from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.messages import Phase
@@ -59,9 +60,9 @@ def at(phase: Phase, detail: str = ""):
 
 
 @pytest.fixture
-def studio(qtbot, qapp, tmp_path):
-    client = EngineClient(handlers=HANDLERS)
-    made = Studio(qapp, UserFolders.inside(tmp_path / "user"), client=client)
+def studio(qtbot, qapp, tmp_path, monkeypatch):
+    monkeypatch.setenv(HANDLERS_VARIABLE, HANDLERS)
+    made = Studio(qapp, UserFolders.inside(tmp_path / "user"), client=EngineClient())
     qtbot.addWidget(made.window)
     made.window.resize(1280, 800)
     made.window.show()

@@ -13,7 +13,7 @@ import msgspec
 import psutil
 import pytest
 
-from ace_studio.jobs.answer import HANDLER_NAMES
+from ace_studio.jobs.answer import HANDLER_NAMES, HANDLERS_VARIABLE
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.launch import Transport
 from ace_studio.records import containment
@@ -36,7 +36,7 @@ from ace_studio.records.messages import (
 )
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 
-HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
+pytestmark = pytest.mark.usefixtures("fake_engine")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and forks of POSIX")
 
 
@@ -45,7 +45,7 @@ def make_client() -> Iterator[Callable[..., WorkerClient]]:
     made: list[WorkerClient] = []
 
     def make(*args: object, **options: object) -> WorkerClient:
-        client = WorkerClient(*args, **{"handlers": HANDLERS, **options})  # type: ignore[arg-type]
+        client = WorkerClient(*args, **options)  # type: ignore[arg-type]
         made.append(client)
         client.start()
         return client
@@ -303,22 +303,20 @@ PARENT = """
 import sys, time
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import InspectRequest, FileInspected
-client = WorkerClient(handlers=sys.argv[1])
+client = WorkerClient()
 client.start()
 client.send(InspectRequest(job="j", path="spawn"))
 for event in client.events():
     if isinstance(event, FileInspected):
         print(client.pid, event.report.path, flush=True)
-        client.send(InspectRequest(job="k", path=sys.argv[2]))
+        client.send(InspectRequest(job="k", path=sys.argv[1]))
 """
 
 
 @posix
 @pytest.mark.parametrize("what", ["sleep", "stubborn", "hold_lock"])
 def test_nothing_survives_a_parent_that_was_killed(what: str, root: Path) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, HANDLERS, what], stdout=subprocess.PIPE, cwd=root, text=True
-    )
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, what], stdout=subprocess.PIPE, cwd=root, text=True)
     assert parent.stdout is not None
     pids = [int(pid) for pid in parent.stdout.readline().split()]
     assert len(pids) == 4
@@ -358,7 +356,7 @@ def test_an_interpreter_without_a_package_is_told_what_to_install(
 ) -> None:
     handlers = tmp_path / "needs_more.py"
     handlers.write_text("import torch_that_is_missing.nn\n")
-    lost = take(make_client(handlers=str(handlers)), WorkerLost, within_s=10)
+    lost = take(make_client(environment={HANDLERS_VARIABLE: str(handlers)}), WorkerLost, within_s=10)
     assert lost.problem.code is ErrorCode.NOT_INSTALLED
     assert lost.problem.what == "The Python of the engine has no torch_that_is_missing"
     assert f"{sys.executable} -m pip install torch_that_is_missing" in lost.problem.remedy
@@ -370,7 +368,7 @@ def test_a_worker_that_cannot_come_up_says_its_last_words(
 ) -> None:
     handlers = tmp_path / "broken.py"
     handlers.write_text("raise RuntimeError('the licence server is down')\n")
-    lost = take(make_client(handlers=str(handlers)), WorkerLost, within_s=10)
+    lost = take(make_client(environment={HANDLERS_VARIABLE: str(handlers)}), WorkerLost, within_s=10)
     assert "the licence server is down" in lost.problem.why
 
 
@@ -378,7 +376,7 @@ def test_a_worker_of_another_version_is_refused(make_client: Callable[..., Worke
     handlers = tmp_path / "other_version.py"
     names = " = ".join(HANDLER_NAMES.values())
     handlers.write_text(f"from ace_studio.records import messages\nmessages.PROTOCOL_VERSION = 99\n{names} = None\n")
-    lost = take(make_client(handlers=str(handlers)), WorkerLost, within_s=10)
+    lost = take(make_client(environment={HANDLERS_VARIABLE: str(handlers)}), WorkerLost, within_s=10)
     assert "version 99" in lost.problem.why
 
 

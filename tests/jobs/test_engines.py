@@ -1,7 +1,5 @@
 """A request goes to the engine that it names, and only that one is started."""
 
-from pathlib import Path
-
 import pytest
 
 from ace_studio.jobs import engines
@@ -9,7 +7,6 @@ from ace_studio.jobs.engines import EngineClient
 from ace_studio.records.messages import DoctorRequest, FileInspected, InspectRequest, JobFinished, LogLine, TraceRequest
 from ace_studio.records.recipes.recipe import EngineChoice, LimitsChoice, ModelChoice, Recipe
 
-FAKE = str(Path(__file__).with_name("fake_engine.py"))
 BOX = EngineChoice(host="box")
 
 
@@ -18,7 +15,7 @@ class Link:
 
     made: list = []  # noqa: RUF012 - shared on purpose
 
-    def __init__(self, engine, put, *, handlers):
+    def __init__(self, engine, put):
         self.engine, self.put, self.sent, self.calls = engine, put, [], []
         Link.made.append(self)
 
@@ -39,10 +36,10 @@ class Link:
 
 
 @pytest.fixture
-def client(monkeypatch):
+def client(monkeypatch, fake_engine):
     Link.made = []
     monkeypatch.setattr(engines, "HostLink", Link)
-    made = EngineClient(handlers=FAKE, is_lazy=True, limits=lambda: LimitsChoice(memory_mb=5.0), contain=lambda: None)
+    made = EngineClient(is_lazy=True, limits=lambda: LimitsChoice(memory_mb=5.0), contain=lambda: None)
     made.start()
     yield made
     made.close()

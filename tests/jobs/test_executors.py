@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,12 @@ from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.messages import FileInspected, InspectRequest, JobCancelled, JobFailed, Progress, WorkerLost
 
-HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
+pytestmark = pytest.mark.usefixtures("fake_engine")
 
 
 @pytest.fixture
 def client() -> WorkerClient:
-    return WorkerClient(handlers=HANDLERS)
+    return WorkerClient()
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_cancelling_while_events_are_read_ends_them(executor: WorkerExecutor, cl
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_worker_lost_between_two_requests_is_replaced() -> None:
-    client = WorkerClient(handlers=HANDLERS)
+    client = WorkerClient()
     with WorkerExecutor(client) as executor:
         list(executor.run(ask("echo 1")))
         os.kill(client.pid or 0, signal.SIGKILL)
@@ -74,6 +73,6 @@ def test_a_worker_lost_between_two_requests_is_replaced() -> None:
 
 
 def test_a_worker_lost_in_a_request_ends_it() -> None:
-    with WorkerExecutor(WorkerClient(handlers=HANDLERS)) as executor:
+    with WorkerExecutor(WorkerClient()) as executor:
         assert isinstance(list(executor.run(ask("leave 0")))[-1], WorkerLost)
         assert isinstance(list(executor.run(ask("echo x")))[-1], FileInspected)

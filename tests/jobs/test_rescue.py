@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,14 +16,14 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.recipe import CaptureChoice, LimitsChoice, ModelChoice, Recipe, TargetsChoice
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 
-HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
+pytestmark = pytest.mark.usefixtures("fake_engine")
 DIED = Problem(code=ErrorCode.CRASH, what="The engine process crashed (SIGSEGV)", why="the test says so")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
 @pytest.fixture
 def client() -> Iterator[WorkerClient]:
-    with WorkerClient(handlers=HANDLERS, attempt_grace_s=0.3) as made:
+    with WorkerClient(attempt_grace_s=0.3) as made:
         yield made
 
 

@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 from ace_studio.jobs import sweep_process
+from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.jobs.engine_packs import Pack
 from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import sweeps
 from ace_studio.records.errors import ErrorCode
 
-FAKE = str(Path(__file__).parents[1] / "sweeps" / "fake_jobs.py")
 TEXT = 'format = 1\n[model]\nsource = "model.py"\nentry = "{}"\n'
 
 
 @pytest.fixture
-def order(tmp_path):
+def order(tmp_path, monkeypatch):
+    monkeypatch.setenv(HANDLERS_VARIABLE, str(Path(__file__).parents[1] / "sweeps" / "fake_jobs.py"))
     (tmp_path / "model.py").write_text("")
     return sweeps.SweepOrder(
         sweep=sweeps.Sweep(recipes=("a.toml",), axes={sweeps.Axis.PLAN: ("fp32", "int8-static")}),
@@ -27,7 +28,6 @@ def order(tmp_path):
         texts={"a.toml": TEXT.format("ok")},
         out=str(tmp_path / "out"),
         workers=1,
-        handlers=FAKE,
     )
 
 
@@ -119,7 +119,7 @@ def test_a_stopped_sweep_keeps_what_is_done_and_goes_on(order, tmp_path):
     (tmp_path / "slow.toml").write_text(TEXT.format("tenths_300"))
     sweep = sweeps.Sweep(recipes=("a.toml", "slow.toml"))
     process, told = started(sweeps.SweepOrder(sweep=sweep, folder=str(tmp_path), texts=order.texts, out=order.out,
-                                              workers=1, handlers=FAKE))  # fmt: skip
+                                              workers=1))  # fmt: skip
     for event in events(told):
         if isinstance(event, sweeps.JobAdvanced) and event.detail == "tenths_300":
             process.stop()
@@ -128,7 +128,7 @@ def test_a_stopped_sweep_keeps_what_is_done_and_goes_on(order, tmp_path):
     assert [row.status for row in event.report.rows] == [sweeps.RowStatus.DONE, sweeps.RowStatus.CANCELLED]
     (tmp_path / "slow.toml").write_text(TEXT.format("ok") + "[measure]\nrounds = 3\n")
     process, told = started(sweeps.SweepOrder(sweep=sweep, folder=str(tmp_path), texts=order.texts, out=order.out,
-                                              workers=1, handlers=FAKE))  # fmt: skip
+                                              workers=1))  # fmt: skip
     found = list(events(told))
     process.wait(10)
     begin = next(one for one in found if isinstance(one, sweeps.SweepAdvanced))

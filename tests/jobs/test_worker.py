@@ -65,7 +65,7 @@ class Serving:
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
+def start(fake_engine) -> Iterator[Start]:
     """Starts a worker whose jobs are interrupted so many seconds after a cancel, and whose handlers begin late."""
     with ExitStack() as stack:
 
@@ -73,8 +73,7 @@ def start() -> Iterator[Start]:
             ours, theirs = socket.socketpair()
             ours.settimeout(60)
             channel = Channel(ours)
-            handlers = str(Path(__file__).with_name("fake_engine.py"))
-            config = {"handlers": handlers, "interrupt_after_s": interrupt_after_s, "late_s": late_s}
+            config = {"interrupt_after_s": interrupt_after_s, "late_s": late_s}
             with theirs:
                 command = [sys.executable, "-c", CHILD, json.dumps({**config, "descriptor": theirs.fileno()})]
                 process = subprocess.Popen(command, pass_fds=[theirs.fileno()], start_new_session=True)

@@ -1,7 +1,6 @@
 """One worker process, from its start to its end, with a fake engine."""
 
 import queue
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from ace_studio.jobs.worker_process import KILLED, WorkerProcess
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import AnyEvent, FileInspected, InspectRequest, WorkerReady
 
-HANDLERS = str(Path(__file__).with_name("fake_engine.py"))
+pytestmark = pytest.mark.usefixtures("fake_engine")
 
 
 class Owner:
@@ -19,7 +18,7 @@ class Owner:
     def __init__(self, **options: str) -> None:
         self.events: queue.Queue[AnyEvent] = queue.Queue()
         self.ends: list[tuple[Problem, tuple[list[InspectRequest], bool]]] = []
-        launch = LaunchOptions(handlers=HANDLERS, **options)
+        launch = LaunchOptions(**options)
         self.worker = WorkerProcess(launch, self.events.put, ended=self.ended, attempt_grace_s=5.0)
 
     def ended(self, worker: WorkerProcess, problem: Problem) -> None:

@@ -13,8 +13,10 @@ from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import WorkerLost, WorkerReady
 from ace_studio.records.scratch import make_scratch, remove_scratch, shared_temporary_folder
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-FAKE = str(Path(__file__).parents[1] / "jobs" / "fake_engine.py")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"),
+    pytest.mark.usefixtures("fake_engine"),
+]
 
 
 def _folders(base: Path) -> list[Path]:
@@ -38,7 +40,7 @@ def _wait_until_empty(base: Path) -> None:
 
 @pytest.mark.parametrize("end", ["close", "kill -9"])
 def test_the_folder_is_gone_however_the_worker_ended(tmp_path, end):
-    client = WorkerClient(handlers=FAKE, environment={"TMPDIR": str(tmp_path)})
+    client = WorkerClient(environment={"TMPDIR": str(tmp_path)})
     client.start()
     _wait_for(client, WorkerReady)
     (folder,) = _folders(tmp_path)
@@ -68,7 +70,7 @@ PARENT = """
 import os, sys, time
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import WorkerReady
-client = WorkerClient(handlers=sys.argv[1], environment={"TMPDIR": sys.argv[2]})
+client = WorkerClient(environment={"TMPDIR": sys.argv[1]})
 client.start()
 while not isinstance(client.next_event(30), WorkerReady):
     pass
@@ -78,7 +80,7 @@ time.sleep(60)
 
 
 def test_the_folder_is_gone_when_the_parent_was_killed(tmp_path):
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, FAKE, str(tmp_path)], stdout=subprocess.PIPE)
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE)
     assert parent.stdout is not None
     with parent.stdout:
         assert parent.stdout.readline() == b"ready\n"

@@ -15,14 +15,14 @@ from ace_studio.session.document import Document, EngineState, JobKind
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 
-HANDLERS = str(Path(__file__).parent.parent / "jobs" / "fake_engine.py")
+pytestmark = pytest.mark.usefixtures("fake_engine")
 
 
 class Link:
     """What the window's engine thread does, on the thread of the test."""
 
     def __init__(self) -> None:
-        self.client = WorkerClient(handlers=HANDLERS)
+        self.client = WorkerClient()
         self.client.start()
 
     def send(self, request: AnyRequest) -> None:

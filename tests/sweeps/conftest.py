@@ -1,11 +1,19 @@
 """A cluster in processes of its own, and the SSH server of the tests of hosts."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from tests.jobs.hosts.conftest import host, shared_host  # noqa: F401 - fixtures
 from tests.sweeps.dask_cluster import Cluster
+
+
+@pytest.fixture
+def fake_jobs(monkeypatch) -> None:
+    """Engines that are started in a test, also by the workers of a cluster, have the handlers of `fake_jobs`."""
+    monkeypatch.setenv(HANDLERS_VARIABLE, str(Path(__file__).with_name("fake_jobs.py")))
 
 
 @pytest.fixture

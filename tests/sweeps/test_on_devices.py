@@ -16,7 +16,9 @@ from ace_studio.sweeps import on_devices
 from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, run_sweep
 from tests.records.results.test_on_devices import figure
 from tests.sweeps.fake_jobs import LOG_VARIABLE
-from tests.sweeps.test_running import FAKE, lines, written
+from tests.sweeps.test_running import lines, written
+
+pytestmark = pytest.mark.usefixtures("fake_jobs")
 
 LOST = Problem(code=ErrorCode.NOT_INSTALLED, what="nothing is installed there", remedy="install it")
 
@@ -45,7 +47,7 @@ def measured(monkeypatch, tmp_path):
 
 def swept(path, out, seen=None, tell=None):
     tell = tell or ((lambda _event: None) if seen is None else seen.append)
-    return run_sweep(read_jobs([path]), out, SweepOptions(handlers=FAKE, trust=True, workers=1, on_event=tell))
+    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, workers=1, on_event=tell))
 
 
 def test_one_run_is_measured_on_every_device_and_their_clocks_are_never_compared(tmp_path, measured):

@@ -23,9 +23,9 @@ from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, 
 from tests.sweeps.dask_cluster import Cluster
 from tests.sweeps.fake_jobs import LOG_VARIABLE
 
-PROXY = Path(__file__).with_name("cut_proxy.py")
-FAKE = str(Path(__file__).with_name("fake_jobs.py"))
+pytestmark = pytest.mark.usefixtures("fake_jobs")
 
+PROXY = Path(__file__).with_name("cut_proxy.py")
 
 PROGRAM = """
 import signal
@@ -36,8 +36,8 @@ from ace_studio.sweeps.running import SweepOptions, run_sweep
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so do children
-    path, out, handlers = sys.argv[1:]
-    print(run_sweep(read_jobs([Path(path)]), Path(out), SweepOptions(handlers=handlers, trust=True, workers=1)).status)
+    path, out = sys.argv[1:]
+    print(run_sweep(read_jobs([Path(path)]), Path(out), SweepOptions(trust=True, workers=1)).status)
 """
 
 
@@ -67,7 +67,7 @@ def lines(log, what):
 
 
 def run(path, out, **options):
-    return run_sweep(read_jobs([path]), out, SweepOptions(handlers=FAKE, trust=True, **options))
+    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, **options))
 
 
 @pytest.mark.slow
@@ -145,7 +145,7 @@ def test_a_word_that_is_no_address_is_refused_before_anything_looks_for_it(tmp_p
 def test_ctrl_c_keeps_what_is_done_and_the_next_call_goes_on(tmp_path, log):
     path = written(tmp_path / "in", rounds=range(1, 5), entry=lambda count: "ok" if count < 3 else "tenths_40")
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, str(tmp_path / "program.py"), str(path), str(tmp_path / "out"), FAKE]
+    command = [sys.executable, str(tmp_path / "program.py"), str(path), str(tmp_path / "out")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while "start 3" not in (log.read_text() if log.exists() else "") and time.monotonic() < until:
@@ -226,16 +226,14 @@ def test_a_job_that_kills_its_workers_is_tried_elsewhere_once_whatever_the_sched
     assert "so did a second one" in report.rows[1].error.what
 
 
-REMOTE = PROGRAM.replace("path, out, handlers", "path, out, handlers, scheduler").replace(
-    "workers=1", "scheduler=scheduler"
-)
+REMOTE = PROGRAM.replace("path, out =", "path, out, scheduler =").replace("workers=1", "scheduler=scheduler")
 
 
 @pytest.mark.slow
 def test_a_call_after_a_killed_one_takes_up_the_jobs_that_went_on(tmp_path, log, cluster):
     path = written(tmp_path / "in", rounds=range(1, 5), entry="tenths_15")
     (tmp_path / "program.py").write_text(REMOTE)
-    command = [sys.executable, str(tmp_path / "program.py"), str(path), str(tmp_path / "out"), FAKE, cluster.address]
+    command = [sys.executable, str(tmp_path / "program.py"), str(path), str(tmp_path / "out"), cluster.address]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
     while "end" not in (log.read_text() if log.exists() else "") and time.monotonic() < until:

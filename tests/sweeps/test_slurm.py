@@ -17,7 +17,7 @@ from ace_studio.records.sweeps import RowStatus
 from ace_studio.sweeps.running import SweepOptions, run_sweep
 from ace_studio.sweeps.slurm import slurm_cluster, slurm_workers
 
-FAKE = str(Path(__file__).with_name("fake_jobs.py"))
+pytestmark = pytest.mark.usefixtures("fake_jobs")
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_jobs_go_to_the_workers_of_slurm_with_their_files_and_come_back(jobqueue
         security=arguments["security"], protocol="tls://",
     )  # fmt: skip
     report = run_sweep(
-        read_jobs([tmp_path / "s.toml"]), tmp_path / "out", SweepOptions(scheduler="slurm:2", trust=True, handlers=FAKE)
+        read_jobs([tmp_path / "s.toml"]), tmp_path / "out", SweepOptions(scheduler="slurm:2", trust=True)
     )
     found = {(row.axes["threads"], row.axes["device"]): row for row in report.rows}
     assert [found[threads, "cpu"].status for threads in (1, 2)] == [RowStatus.DONE] * 2

@@ -29,8 +29,6 @@ class Hello(_Frame, frozen=True, kw_only=True):
     """First of a connection: the events from ``seen`` on are wanted (again)."""
 
     seen: int
-    handlers: str = ""
-    """Serves the requests instead of the engine, as in `WorkerClient`."""
 
 
 class Ask(_Frame, frozen=True, kw_only=True):

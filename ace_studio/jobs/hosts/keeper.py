@@ -62,7 +62,6 @@ class Keeper:
         self._count = 0
         self._asked: dict[int, _Asked] = {}
         self._running = 0
-        self._handlers = ""
         self._client: WorkerClient | None = None
         self._contain: bool | None = None
         self._limits: LimitsChoice | None = None
@@ -141,7 +140,6 @@ class Keeper:
     def _welcome(self, hello: frames.Hello, channel: Channel) -> None:
         with self._lock:
             self._forget(hello.seen)
-            self._handlers = hello.handlers
             channel.send(frames.encode(frames.Welcome(folder=str(self._folder))))
             for one in self._events:
                 channel.send(frames.encode(one))
@@ -247,9 +245,7 @@ class Keeper:
     def _engine(self) -> WorkerClient:
         if self._client is None:
             limits = None if self._limits is None else lambda: self._limits or LimitsChoice()
-            self._client = WorkerClient(
-                sys.executable, handlers=self._handlers, contain=lambda: self._contain, limits=limits
-            )
+            self._client = WorkerClient(sys.executable, contain=lambda: self._contain, limits=limits)
             threading.Thread(target=self._pump, args=(self._client,), daemon=True).start()
         self._client.start()
         return self._client

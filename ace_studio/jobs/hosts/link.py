@@ -64,15 +64,14 @@ class HostLink:
     it was.
     """
 
-    def __init__(self, engine: EngineChoice, put: Callable[[messages.AnyEvent], None], *, handlers: str = "") -> None:
+    def __init__(self, engine: EngineChoice, put: Callable[[messages.AnyEvent], None]) -> None:
         """Nothing is connected before the first request.
 
         Args:
             engine: Which host, and its Python.
             put: Takes the events.
-            handlers: Module or ``.py`` file there that serves the requests; empty for the engine.
         """
-        self._engine, self._put, self._handlers = engine, put, handlers
+        self._engine, self._put = engine, put
         self._session = secrets.token_hex(16)
         self._lock = threading.RLock()
         self._jobs: dict[int, _Job] = {}
@@ -184,7 +183,7 @@ class HostLink:
         self._tell_progress(messages.Phase.CONNECT, self._engine.host)
         connection = HostConnection(self._engine, self._session, is_resumed=is_resumed)
         try:
-            connection.channel.send(frames.encode(frames.Hello(seen=self._seen, handlers=self._handlers)))
+            connection.channel.send(frames.encode(frames.Hello(seen=self._seen)))
             welcome = frames.decode_for_link(connection.channel.receive())
         except ChannelLost as error:
             raise AceError(connection.end_problem()) from error

@@ -30,8 +30,8 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def runner(store):
-    found = AgentRunner(store, lambda: WorkerClient(handlers="tests.jobs.fake_engine"))
+def runner(store, fake_engine):
+    found = AgentRunner(store, WorkerClient)
     yield found
     found.end()
 

@@ -13,13 +13,11 @@ from ace_studio.session.kept.trust import TrustStore
 
 
 @pytest.fixture(params=["auto", "legacy"])
-def talk(request, tmp_path):
+def talk(request, tmp_path, fake_engine):
     """Runs ``calls(client)`` against a server; in both protocols that clients speak."""
 
     def run(calls):
-        runner = AgentRunner(
-            TrustStore(tmp_path / "trusted.json"), lambda: WorkerClient(handlers="tests.jobs.fake_engine")
-        )
+        runner = AgentRunner(TrustStore(tmp_path / "trusted.json"), WorkerClient)
 
         async def main():
             with agent_server(runner) as server, anyio.fail_after(60):

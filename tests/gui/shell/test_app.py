@@ -20,7 +20,6 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
 from tests.gui.replay import ReplayEngine
-from tests.gui.shell.test_engine_thread import FAKE
 
 START = """
 import os, sys
@@ -155,8 +154,8 @@ def test_the_layout_of_the_last_window_is_taken_up_by_the_next(desk, tmp_path):
     desk.bot.waitUntil(window.workbench.panel("model").isVisible)  # it asks for trust, whatever was hidden
 
 
-def test_a_file_of_the_command_line_shows_what_trust_is_asked_for(qapp, qtbot, tmp_path):
-    studio = Studio(qapp, UserFolders.inside(tmp_path / "user"), client=WorkerClient(handlers=FAKE))
+def test_a_file_of_the_command_line_shows_what_trust_is_asked_for(qapp, qtbot, tmp_path, fake_engine):
+    studio = Studio(qapp, UserFolders.inside(tmp_path / "user"), client=WorkerClient())
     qtbot.addWidget(studio.window)
     bench = studio.window.workbench
     bench.show_panel("plan")  # as the last window was left
@@ -168,6 +167,7 @@ def test_a_file_of_the_command_line_shows_what_trust_is_asked_for(qapp, qtbot, t
     finally:
         studio.window.close()
         studio.close()
+        qtbot.wait(20)  # what the engine sent last arrives before the window is deleted
 
 
 WINDOW = """

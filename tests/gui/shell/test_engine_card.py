@@ -21,11 +21,10 @@ from ace_studio.session.kept.folders import UserFolders
 from tests.jobs.packs import make_pack, pack_named
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
-FAKE = str(Path(__file__).parents[2] / "jobs" / "fake_engine.py")
 
 
 @pytest.fixture
-def studio(qapp, qtbot, tmp_path, monkeypatch):
+def studio(qapp, qtbot, tmp_path, monkeypatch, fake_engine):
     """The window of an installed program, with a pack among the downloads and no Python on the path."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr("platformdirs.user_downloads_dir", lambda: str(tmp_path / "downloads"))
@@ -34,7 +33,7 @@ def studio(qapp, qtbot, tmp_path, monkeypatch):
     monkeypatch.setattr(launch.shutil, "which", lambda _: None)
     make_pack(tmp_path / "downloads")
     folders = UserFolders.inside(tmp_path / "user")
-    made = Studio(qapp, folders, client=WorkerClient(str(tmp_path / "no-python"), handlers=FAKE))
+    made = Studio(qapp, folders, client=WorkerClient(str(tmp_path / "no-python")))
     made.window.resize(1000, 900)
     made.window.show()
     qtbot.waitUntil(lambda: made.session.document.activity.state is EngineState.LOST, timeout=20_000)

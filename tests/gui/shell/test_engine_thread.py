@@ -1,7 +1,6 @@
 """The link to the engine: which Python serves a project."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,6 @@ from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.launch import default_interpreter
 from ace_studio.session.document import EngineState
 from ace_studio.session.kept.folders import UserFolders
-
-FAKE = str(Path(__file__).parents[2] / "jobs" / "fake_engine.py")
 
 
 class SeenClient(WorkerClient):
@@ -23,14 +20,14 @@ class SeenClient(WorkerClient):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the other Python is a shell script")
-def test_each_project_is_served_in_the_python_that_was_chosen_for_its_folder(qapp, qtbot, tmp_path):
+def test_each_project_is_served_in_the_python_that_was_chosen_for_its_folder(qapp, qtbot, tmp_path, fake_engine):
     other = tmp_path / "other-python"
     other.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     other.chmod(0o755)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "net.py").write_text("def make_model(): ...")
-    client = SeenClient(handlers=FAKE)
+    client = SeenClient()
     studio = Studio(qapp, UserFolders.inside(tmp_path / "user"), client=client)
     session = studio.session
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from tests.jobs.hosts.linking import HANDLERS
@@ -24,8 +25,9 @@ def host(shared_host, monkeypatch) -> SshHost:
 
 
 @pytest.fixture
-def client(host) -> Iterator[EngineClient]:
-    made = EngineClient(handlers=HANDLERS, is_lazy=True)
+def client(host, monkeypatch) -> Iterator[EngineClient]:
+    monkeypatch.setenv(HANDLERS_VARIABLE, HANDLERS)
+    made = EngineClient(is_lazy=True)
     yield made
     made.close()
 

@@ -16,6 +16,8 @@ from typing import Any
 import asyncssh
 import pytest
 
+from ace_studio.jobs.answer import HANDLERS_VARIABLE
+
 HOST = "tester@box"
 needs_ssh = pytest.mark.skipif(
     os.name != "posix" or shutil.which("ssh") is None, reason="no ssh of the system, or no POSIX"
@@ -100,6 +102,8 @@ def ssh_host(folder: Path) -> Iterator[SshHost]:
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
         }
+        if HANDLERS_VARIABLE in os.environ:
+            environment[HANDLERS_VARIABLE] = os.environ[HANDLERS_VARIABLE]
         pipe = asyncio.subprocess.PIPE
         started_here = await asyncio.create_subprocess_shell(
             command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=home, env=environment, start_new_session=True
