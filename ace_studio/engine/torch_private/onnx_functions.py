@@ -63,6 +63,51 @@ def select_scatter(source: Any, part: Any, dim: int, index: Any) -> Any:
     return slice_scatter(source, op.Unsqueeze(part, [dim]), dim, index, end)
 
 
+def diagonal(source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """A diagonal, looked up; the exporter adds up products with zeros, which an infinity turns into NaN (0.7)."""
+    order = _moved_to_the_end(len(source.shape), dim1, dim2)
+    rows, columns = (op.Gather(op.Shape(source), dim) for dim in order[-2:])
+    moved = op.Transpose(source, perm=order)
+    above, below = max(offset, 0), max(-offset, 0)
+    count = op.Max(op.Min(op.Sub(rows, below), op.Sub(columns, above)), 0)
+    index = op.Add(op.Mul(op.Range(0, count, 1), op.Add(columns, 1)), op.Add(op.Mul(columns, below), above))
+    flat = op.Reshape(moved, op.Concat(op.Shape(moved, end=-2), op.Constant(value_ints=[-1]), axis=0))
+    return op.Gather(flat, index, axis=-1)
+
+
+def diagonal_scatter(source: Any, part: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """A diagonal replaced, as also writing into one does; torch's decomposition of it cannot be exported (2.13)."""
+    order = _moved_to_the_end(len(source.shape), dim1, dim2)
+    rows, columns = (op.Range(0, op.Gather(op.Shape(source), dim), 1) for dim in order[-2:])
+    is_written = op.Equal(op.Add(op.Unsqueeze(rows, [1]), offset), columns)
+    last = op.Sub(op.Gather(op.Shape(part), -1), 1)
+    # Entry k of the part belongs to row k, or to column k of a diagonal below the main one.
+    part = op.Unsqueeze(op.Gather(part, op.Min(rows if offset >= 0 else columns, last), axis=-1), [-1 - (offset < 0)])
+    moved = op.Transpose(source, perm=order)
+    if source.dtype == DataType.BOOL:  # ONNX Runtime selects none of these (1.31)
+        written = op.Or(op.And(is_written, part), op.And(op.Not(is_written), moved))
+    else:
+        written = op.Where(is_written, part, moved)
+    return op.Transpose(written, perm=[order.index(dim) for dim in range(len(order))])
+
+
+def as_strided_scatter(
+    source: Any, part: Any, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None
+) -> Any:
+    """Entries at regular steps of a contiguous tensor replaced, which ``fill_diagonal_`` becomes."""
+    any_size = op.Constant(value_ints=[-1])
+    index = 0 if storage_offset is None else storage_offset
+    for count, step in zip(size, stride, strict=True):
+        index = op.Add(op.Unsqueeze(index, [-1]), op.Mul(op.Range(0, count, 1), step))
+    flat = [op.Reshape(one, any_size) for one in (source, index, part)]
+    return op.Reshape(op.ScatterElements(*flat, axis=0), op.Shape(source))
+
+
+def _moved_to_the_end(rank: int, dim1: int, dim2: int) -> list[int]:
+    last = [dim1 % rank, dim2 % rank]
+    return [dim for dim in range(rank) if dim not in last] + last
+
+
 def _is(value: Any, number: int) -> bool:
     return isinstance(value, int) and value == number
 
@@ -126,6 +171,9 @@ ONNX_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     _aten.repeat_interleave.self_int: repeat_interleave,
     _aten.slice_scatter.default: slice_scatter,
     _aten.select_scatter.default: select_scatter,
+    _aten.diagonal.default: diagonal,
+    _aten.diagonal_scatter.default: diagonal_scatter,
+    _aten.as_strided_scatter.default: as_strided_scatter,
     _aten.pad.default: circular_pad,
     _aten.scaled_dot_product_attention.default: attention,
     _aten.matmul.default: matrix_product,

@@ -47,6 +47,19 @@ def entries_written(x: Tensor) -> Tensor:
     return y
 
 
+def diagonals(x: Tensor) -> tuple[Tensor, ...]:
+    """Diagonals that are read (also beside infinities) and written, in any two dimensions and at offsets."""
+    square, fixed = x @ x.mT, x.mT @ x[:, :, :6]
+    y, turned = fixed * 2, fixed.transpose(0, 1) * 3
+    y.diagonal(1, 1, 2).mul_(3)
+    turned.diagonal(-2, -1, 0).add_(turned.diagonal(3, 2, 0)[:, :4])
+    square.diagonal(dim1=1, dim2=2).add_(1)
+    masked = square.masked_fill(~torch.eye(x.shape[1], dtype=torch.bool), -torch.inf)
+    filled = fixed.sum(0).fill_diagonal_(5)
+    signs = torch.diagonal_scatter(square > 0, square[:, 0] > 0, 0, 1, 2)
+    return y, turned, masked.diagonal(0, 1, 2), filled, signs.float()
+
+
 def pads(x: Tensor) -> tuple[Tensor, ...]:
     wide = x[:, None]
     return pad(wide, (1, 2, 2, 0), mode="circular"), pad(x, (3, 3), mode="circular"), pad(x, (1, 2), value=4.0)
@@ -88,7 +101,7 @@ class Calls(nn.Module):
 
 @pytest.mark.parametrize(
     "function",
-    [products, repeats, slices_written, entries_written, pads, attentions, pieces, stacks],
+    [products, repeats, slices_written, entries_written, diagonals, pads, attentions, pieces, stacks],
     ids=lambda one: one.__name__,
 )
 def test_both_runtimes_compute_what_torch_does_at_every_size(function):
