@@ -22,6 +22,7 @@ from ace_studio.engine.torch_private.even_steps import even_steps_of_any_count
 from ace_studio.engine.torch_private.flex_attention import flex_attention_as_plain_ops
 from ace_studio.engine.torch_private.line_pools import line_pools_of_any_length
 from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
+from ace_studio.engine.torch_private.regions import inline_plain_regions
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
 
 SerializeError: type[Exception] = serialize.SerializeError
@@ -64,6 +65,7 @@ def export_program(
             # The tracer of composite operators cannot follow these gradients; that of aten can.
             with _no_gradients_outside(module):
                 program = _export(*given, strict=False, pre_dispatch=False)
+        inline_plain_regions(program)
         _write_roots_as_powers(program)
         write_sizes_in_integers(program)
     return program
