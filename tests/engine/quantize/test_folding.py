@@ -52,8 +52,10 @@ class Embedding(nn.Module):
     ],
     ids=["without-gain", "read-twice", "three-dimensions"],
 )
-def test_a_norm_behind_a_linear_layer_is_folded_where_it_can_be_and_int8_stays_right(head, folded):
+def test_a_norm_behind_a_linear_layer_is_folded_where_it_can_be_and_int8_stays_right(head, folded, monkeypatch):
     head.eval()
+    # What torchao does about a norm that is left: it exports patterns of training, for 40 s.
+    monkeypatch.setattr("torchao.quantization.pt2e.qat_utils._fold_conv_bn_qat_helper", None)
     graph_module = flat_graph(torch.export.export(head, (head.example,)))
     expected = head(head.example)
     assert fold_batch_norms(graph_module, op_ids(graph_module)) == folded
