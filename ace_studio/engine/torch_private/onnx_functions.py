@@ -116,6 +116,14 @@ def _is_in_order(start: Any, end: Any) -> bool:
     return isinstance(start, int) and isinstance(end, int) and start <= end and (start < 0) == (end < 0)
 
 
+def reversed_difference(source: Any, other: float | Any, alpha: float = 1) -> Any:
+    """A number minus a tensor; the exporter fails at a float number and a tensor of integers (torch 2.13)."""
+    if isinstance(other, float) or isinstance(alpha, float):
+        source = source if source.dtype.is_floating_point() else op.Cast(source, to=DataType.FLOAT)
+    taken = source if _is(alpha, 1) else op.Mul(source, op.CastLike(alpha, source))
+    return op.Sub(op.CastLike(other, source), taken)
+
+
 def circular_pad(source: Any, pad: Sequence[Any], mode: str = "constant", value: Any = None) -> Any:
     """A pad that continues on the other side, as slices and joins: OpenVINO does not read ``Pad`` of this mode."""
     if mode != "circular" or not all(isinstance(size, int) and size >= 0 for size in pad):
@@ -174,6 +182,7 @@ ONNX_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     _aten.diagonal.default: diagonal,
     _aten.diagonal_scatter.default: diagonal_scatter,
     _aten.as_strided_scatter.default: as_strided_scatter,
+    _aten.rsub.Scalar: reversed_difference,
     _aten.pad.default: circular_pad,
     _aten.scaled_dot_product_attention.default: attention,
     _aten.matmul.default: matrix_product,

@@ -60,6 +60,11 @@ def diagonals(x: Tensor) -> tuple[Tensor, ...]:
     return y, turned, masked.diagonal(0, 1, 2), filled, signs.float()
 
 
+def numbers_minus_tensors(x: Tensor) -> tuple[Tensor, ...]:
+    mask = (x > 0).long()
+    return 1.0 - mask, 1 - mask, torch.rsub(mask, 2.5, alpha=2), 1 - x, 2.5 - x.double(), torch.rsub(x, 3, alpha=0.5)
+
+
 def pads(x: Tensor) -> tuple[Tensor, ...]:
     wide = x[:, None]
     return pad(wide, (1, 2, 2, 0), mode="circular"), pad(x, (3, 3), mode="circular"), pad(x, (1, 2), value=4.0)
@@ -101,7 +106,18 @@ class Calls(nn.Module):
 
 @pytest.mark.parametrize(
     "function",
-    [products, repeats, slices_written, entries_written, diagonals, pads, attentions, pieces, stacks],
+    [
+        products,
+        repeats,
+        slices_written,
+        entries_written,
+        diagonals,
+        numbers_minus_tensors,
+        pads,
+        attentions,
+        pieces,
+        stacks,
+    ],
     ids=lambda one: one.__name__,
 )
 def test_both_runtimes_compute_what_torch_does_at_every_size(function):
