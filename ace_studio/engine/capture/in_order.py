@@ -15,6 +15,7 @@ from ace_studio.engine.capture.partial import PartialCapture, PartialJob
 from ace_studio.engine.capture.places import CodePlace
 from ace_studio.engine.capture.verify import random_ops
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.torch_private.regions import cast_regions
 from ace_studio.engine.user_files import user_place
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import ALL_CAPTURE_METHODS, CaptureControl
@@ -104,6 +105,16 @@ def _warn_about_the_graph(accepted: WholeCapture, attempts: CaptureAttempts) -> 
             reporter.warn("dropout-in-eval", f"{ops} drops values although the model is in eval mode", where=where)
         else:
             reporter.warn("random", f"{ops} draws random numbers: results differ from call to call", where=where)
+    for region in cast_regions(accepted.program):
+        file, line = user_place(region.stack_trace)
+        reporter.warn(
+            "autocast",
+            f"forward() computes {region.op_count} ops in {region.dtype} under torch.autocast: they are one op to "
+            "every target, which none quantizes and few runtimes take. Let the caller of the model use autocast: then "
+            "forward is captured in float32, and targets have 16-bit arithmetic of their own (bf16 and fp16 in the "
+            "plan)",
+            where=f"{file}:{line}" if file else "",
+        )
     for found, given in zip(accepted.findings, attempts.reference.inputs, strict=True):
         for dim in found.dims:
             if dim.verdict is DimVerdict.DYNAMIC and set(dim.verified_sizes) <= set(given.sizes[dim.index]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,6 +26,30 @@ def inline_plain_regions(program: ExportedProgram) -> None:
             _inline(program, node)
         program.graph_module.delete_all_unused_submodules()
     program.graph_module.recompile()
+
+
+@dataclass(frozen=True)
+class CastRegion:
+    """A block of autocast that computes in another type, one call in the program."""
+
+    dtype: str
+    """``bfloat16``."""
+    op_count: int
+    stack_trace: str
+    """That of its first op, as torch wrote it; may be empty."""
+
+
+def cast_regions(program: ExportedProgram) -> list[CastRegion]:
+    """The blocks of autocast that `inline_plain_regions` left."""
+    found = []
+    for node in program.graph.nodes:
+        if _name_of(node) == "wrap_with_autocast":
+            device, dtype, _, _, source = node.args[:5]
+            ops = [one for one in getattr(program.graph_module, source.target).graph.nodes if one.op == "call_function"]
+            used = str(dtype or torch.get_autocast_dtype(device)).removeprefix("torch.")
+            traces = [trace for one in ops if (trace := one.meta.get("stack_trace"))]
+            found.append(CastRegion(used, len(ops), traces[0] if traces else ""))
+    return found
 
 
 def _devices(program: ExportedProgram) -> set[str]:

@@ -1,6 +1,8 @@
 """The eager reference, and warnings about the model."""
 
 import pytest
+import torch
+from torch import Tensor, nn
 
 from tests import tiny_models
 from tests.engine.capture.captures import capture, capture_tiny
@@ -18,3 +20,17 @@ def test_an_argument_that_is_no_tensor_is_said_to_be_fixed() -> None:
     tiny = tiny_models.text_model()
     _, report = capture(tiny.module, [{**example, "scale": 0.5} for example in tiny.examples])
     assert "Input 'scale' is fixed at 0.5 in the graph" in [warning.what for warning in report.warnings]
+
+
+class Cast(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = super().forward(x).relu()
+        return y.float()
+
+
+def test_layers_that_autocast_in_forward_hides_are_a_warning_with_their_line() -> None:
+    _, report = capture(Cast(4, 4).eval(), [torch.randn(2, 4), torch.randn(3, 4)])
+    (warning,) = [one for one in report.warnings if one.code == "autocast"]
+    assert warning.what.startswith("forward() computes 2 ops in bfloat16 under torch.autocast")
+    assert warning.where.endswith(f"test_reference.py:{Cast.forward.__code__.co_firstlineno + 2}")
