@@ -7,7 +7,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
@@ -36,8 +36,13 @@ def forget_traces() -> None:
 
 
 def leave_transforms() -> None:
-    """End what a failed trace left of vmap and grad: random numbers would be refused from then on (torch 2.13)."""
+    """End what a failed trace left of vmap, grad and jvp (torch 2.13).
+
+    Random numbers would be refused from then on, and jvp as nested in itself.
+    """
     torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(0)
+    with suppress(RuntimeError):  # there is no level to leave, as there is after most traces
+        torch._C._exit_dual_level(level=0)
 
 
 def _forget_stale_imports() -> None:
