@@ -4,8 +4,12 @@ import json
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
+
+from ace_studio.cli import follow, run_command
+from ace_studio.jobs.executors import WorkerExecutor
 
 ROOT_MODEL = '''
 """A small regressor on exact data, and the ways in which a model file can be broken."""
@@ -106,6 +110,27 @@ def ace(*words, cwd):
     return done.returncode, json.loads(done.stdout) if "--json" in words else None, done.stderr
 
 
+@pytest.fixture(scope="module")
+def executor():
+    with WorkerExecutor() as made:
+        yield made
+
+
+@pytest.fixture
+def ask(executor, monkeypatch, capsys):
+    """As `ace`, in this process and with one engine for all tests, whose start takes seconds."""
+    kept = SimpleNamespace(run=executor.run, close=lambda: None)
+    monkeypatch.setattr(follow, "WorkerExecutor", lambda: kept)
+
+    def give(*words, cwd):
+        monkeypatch.chdir(cwd)
+        code = run_command([*map(str, words), "--json"])
+        printed = capsys.readouterr()
+        return code, json.loads(printed.out), printed.err
+
+    return give
+
+
 def run(folder, *extra, **sections):
     recipe = write_recipe(folder, **sections)
     return ace("run", recipe, "--out", folder / "out", "--trust", "--json", *extra, cwd=folder)
@@ -187,37 +212,37 @@ def test_without_trust_nothing_runs_and_the_code_is_5(folder):
     ],
     ids=["missing entry", "exception in forward", "data-dependent branch", "wrong shapes", "goal without a metric"],
 )
-def test_bad_input_is_a_message_with_cause_and_remedy(folder, sections, code, words):
-    got, answer, err = run(folder, **sections)
+def test_bad_input_is_a_message_with_cause_and_remedy(folder, ask, sections, code, words):
+    got, answer, err = ask("run", write_recipe(folder, **sections), "--out", folder / "out", "--trust", cwd=folder)
     assert got == code
     assert answer["error"]["what"]
     assert answer["error"]["remedy"]
     assert words in err
 
 
-def test_a_text_file_named_pt_is_called_what_it_is(folder):
+def test_a_text_file_named_pt_is_called_what_it_is(folder, ask):
     (folder / "weights.pt").write_text("these are not weights\n", encoding="utf-8")
     sections = {"model": {"source": "model.py", "entry": "make_model", "weights": "weights.pt"}}
-    code, answer, err = run(folder, **sections)
+    code, answer, err = ask("run", write_recipe(folder, **sections), "--out", folder / "out", "--trust", cwd=folder)
     assert code == 2
     assert "text" in answer["error"]["what"] + answer["error"]["why"]
     assert "weights_only" not in err
 
 
-def test_trace_reports_the_verdict_of_every_dimension(folder):
-    code, answer, _ = ace("trace", write_recipe(folder), "--trust", "--json", cwd=folder)
+def test_trace_reports_the_verdict_of_every_dimension(folder, ask):
+    code, answer, _ = ask("trace", write_recipe(folder), "--trust", cwd=folder)
     assert code == 0
     (found,) = answer["capture"]["inputs"]
     assert [dim["verdict"] for dim in found["dims"]] == ["dynamic", "static"]
     assert {2, 5} < set(found["dims"][0]["verified_sizes"])
 
 
-def test_user_code_may_name_files_relative_to_the_recipe(folder, tmp_path_factory):
+def test_user_code_may_name_files_relative_to_the_recipe(folder, ask, tmp_path_factory):
     (folder / "width.txt").write_text("8", encoding="utf-8")
     reading = '\n\ndef make_reading():\n    return nn.Linear(int(open("width.txt").read()), 2)\n'
     (folder / "model.py").write_text(ROOT_MODEL + reading, encoding="utf-8")
     recipe = write_recipe(folder, model={"source": "model.py", "entry": "make_reading"})
-    code, answer, err = ace("trace", recipe, "--trust", "--json", cwd=tmp_path_factory.mktemp("elsewhere"))
+    code, answer, err = ask("trace", recipe, "--trust", cwd=tmp_path_factory.mktemp("elsewhere"))
     assert code == 0, err
     assert answer["capture"]["ops"] == 1
 
