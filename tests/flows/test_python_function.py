@@ -1,5 +1,7 @@
 """`ace_studio.compile` on a live module: examples in, a drop-in module, a report and artifacts out."""
 
+from functools import cache
+
 import pytest
 import torch
 from torch import nn
@@ -29,6 +31,14 @@ def agreement(net):
 QUICK = {"rounds": 3, "target": "onnxruntime"}
 
 
+@cache
+def compiled(target):
+    """The net at fp32, for tests that only look at the result."""
+    return ace_studio.compile(
+        make_net(), tracing_inputs=[points(2, 1)], default="fp32", rounds=1, profile=False, target=target
+    )
+
+
 def test_the_result_is_a_drop_in_module_a_report_and_a_file(tmp_path):
     net = make_net()
     result = ace_studio.compile(
@@ -53,19 +63,16 @@ def test_the_result_is_a_drop_in_module_a_report_and_a_file(tmp_path):
 
 
 def test_the_report_says_how_long_it_took_and_in_which_phases():
-    report = ace_studio.compile(
-        make_net(), tracing_inputs=[points(2, 1)], default="fp32", rounds=1, profile=False, target="eager"
-    ).report
+    report = compiled("eager").report
     assert {"capture", "measure"} <= set(report.phase_seconds)
     assert report.seconds == pytest.approx(sum(report.phase_seconds.values()))
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "eager"])
 def test_the_module_keeps_nothing_for_gradients_whatever_its_inputs_ask_for(target):
-    result = ace_studio.compile(make_net(), tracing_inputs=[points(2, 1)], default="fp32", rounds=1, target=target)
     given = points(2, 1).requires_grad_()
     assert torch.is_grad_enabled()
-    assert not result.module(given).requires_grad
+    assert not compiled(target).module(given).requires_grad
 
 
 def test_calibration_inputs_serve_for_tracing_too():
@@ -137,9 +144,8 @@ def test_a_wrong_word_is_a_usage_error_that_names_it(keywords, words):
 
 
 def test_exporting_a_kind_that_no_run_made_says_which_there_are(tmp_path):
-    result = ace_studio.compile(make_net(), tracing_inputs=[points(2, 1)], default="fp32", **QUICK)
     with pytest.raises(AceError, match=r"No run left a '\.xml' artifact") as caught:
-        result.export(tmp_path / "model.xml")
+        compiled("onnxruntime").export(tmp_path / "model.xml")
     assert ".onnx" in caught.value.problem.remedy
 
 
