@@ -9,11 +9,14 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ace_studio.jobs.answer import HANDLERS_VARIABLE
+from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.scratch import SHARED_VARIABLE, compiled_code_folder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,6 +124,20 @@ def _collect_garbage_in_this_thread(*, has_window: bool) -> None:
 def fake_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines that are started in this test have the handlers of `tests/jobs/fake_engine.py`, and no torch."""
     monkeypatch.setenv(HANDLERS_VARIABLE, str(ROOT / "tests" / "jobs" / "fake_engine.py"))
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[WorkerExecutor]:
+    """One engine for the tests of a module, whose start takes seconds: what one of them breaks shows in the next."""
+    with WorkerExecutor() as made:
+        yield made
+
+
+@pytest.fixture
+def one_engine(executor: WorkerExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that are given in this process go to the one engine, where each would start its own."""
+    kept = SimpleNamespace(run=executor.run, close=lambda: None)
+    monkeypatch.setattr("ace_studio.cli.follow.WorkerExecutor", lambda: kept)
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,11 @@
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
-from ace_studio.cli import follow, run_command
-from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.cli import run_command
 from ace_studio.records.messages import FileInspected, FileReport
 from ace_studio.records.recipes.families import FAMILIES
 from ace_studio.records.recipes.file import parse_recipe, read_recipe, write_recipe
@@ -76,19 +74,6 @@ def test_a_recipe_for_a_recipe_takes_its_model_and_data(recipe, capsys):
 def test_a_name_that_no_recipe_has_is_refused_with_those_that_exist(capsys):
     assert run_command(["recipes", "toaster"]) == 2
     assert "unet" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def executor():
-    with WorkerExecutor() as made:
-        yield made
-
-
-@pytest.fixture
-def one_engine(executor, monkeypatch):
-    """One engine for the commands of all families, where each command starts its own."""
-    kept = SimpleNamespace(run=executor.run, close=lambda: None)
-    monkeypatch.setattr(follow, "WorkerExecutor", lambda: kept)
 
 
 @pytest.mark.slow

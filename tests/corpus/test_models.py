@@ -2,7 +2,6 @@
 
 import pytest
 
-from ace_studio.jobs.executors import WorkerExecutor
 from tests.corpus.case import FOLDER, Case, cases, run, write
 
 THEMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -32,13 +31,6 @@ def _parameters():
         for case in cases(theme):
             marks = [pytest.mark.slow] if case.slow or case.kills else []
             yield pytest.param(case, id=case.name, marks=marks)
-
-
-@pytest.fixture(scope="module")
-def executor():
-    """One worker for all models: what one of them breaks shows in the next."""
-    with WorkerExecutor() as executor:
-        yield executor
 
 
 @pytest.mark.parametrize("case", list(_parameters()))

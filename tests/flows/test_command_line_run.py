@@ -4,12 +4,10 @@ import json
 import subprocess
 import sys
 import textwrap
-from types import SimpleNamespace
 
 import pytest
 
-from ace_studio.cli import follow, run_command
-from ace_studio.jobs.executors import WorkerExecutor
+from ace_studio.cli import run_command
 
 ROOT_MODEL = '''
 """A small regressor on exact data, and the ways in which a model file can be broken."""
@@ -110,17 +108,9 @@ def ace(*words, cwd):
     return done.returncode, json.loads(done.stdout) if "--json" in words else None, done.stderr
 
 
-@pytest.fixture(scope="module")
-def executor():
-    with WorkerExecutor() as made:
-        yield made
-
-
 @pytest.fixture
-def ask(executor, monkeypatch, capsys):
-    """As `ace`, in this process and with one engine for all tests, whose start takes seconds."""
-    kept = SimpleNamespace(run=executor.run, close=lambda: None)
-    monkeypatch.setattr(follow, "WorkerExecutor", lambda: kept)
+def ask(one_engine, monkeypatch, capsys):
+    """As `ace`, in this process and with one engine for all tests."""
 
     def give(*words, cwd):
         monkeypatch.chdir(cwd)
