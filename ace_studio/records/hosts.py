@@ -20,7 +20,7 @@ NEEDED = {
     "jinja2": "jinja2>=3.1,<4",
     "safetensors": "safetensors>=0.4,<1",
     "scipy": "scipy>=1.11,<2",
-    "torch": "torch>=2.11,<2.15",
+    "torch": "torch>=2.11,<2.16",
 }
 """Package -> requirement of what an engine cannot do without; a test compares it with the project's metadata."""
 

@@ -1,4 +1,4 @@
-"""Everything of torch that is private or differs between releases (2.11 to 2.14).
+"""Everything of torch that is private or differs between releases (2.11 to 2.15).
 
 No other module imports ``torch._dynamo``, ``torch._inductor``, ``torch._ops`` or ``torch.fx.experimental``, nor reads a
 name of torch that starts with an underscore. Exceptions: ``torch.utils._pytree``, and `ace_studio.engine.subgraphs`,

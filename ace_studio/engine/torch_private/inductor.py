@@ -9,7 +9,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,14 +93,19 @@ def _one_post_op_per_product() -> Iterator[None]:
 
 
 @contextmanager
-def _dynamic_sizes_compared_by_value() -> Iterator[None]:
-    """Let Inductor pack an 8-bit linear layer that reads a transposed tensor of dynamic sizes (torch 2.13).
+def _eight_bit_layers() -> Iterator[None]:
+    """Let Inductor have its patterns of 8-bit layers, and take those that read transposed tensors of dynamic sizes.
 
     An LSTM with ``batch_first`` gives such a tensor. The check of that pattern makes a ``torch.Size`` of the nodes that
-    compute the sizes, which raises; here it gets their values. Inductor makes its checks once, for the first graph.
+    compute the sizes, which raises; here it gets their values. Patterns and checks are made once, for the first graph.
     """
     patterns: Any = importlib.import_module("torch._inductor.fx_passes.quantization")
-    make: Any = getattr(patterns, "_is_valid_dequant_linear_pattern", None)
+    register: Callable[[], object] = bool  # does nothing: torch itself registers its patterns
+    if not hasattr(patterns, _CHECK):  # torch 2.15: torchao has them now. Without it no graph is quantized either
+        with suppress(ImportError):
+            patterns = importlib.import_module("torchao.quantization.pt2e.inductor_passes.x86")
+            register = patterns._register_quantization_weight_pack_pass
+    make: Any = getattr(patterns, _CHECK, None)
 
     def make_check(*kind: Any) -> Callable[[Any], bool]:
         check = make(*kind)
@@ -113,7 +118,31 @@ def _dynamic_sizes_compared_by_value() -> Iterator[None]:
 
         return check_values
 
-    with replaced_attribute(patterns, "_is_valid_dequant_linear_pattern", make_check) if make else nullcontext():
+    with replaced_attribute(patterns, _CHECK, make_check) if make else nullcontext():
+        register()
+        yield
+
+
+_CHECK = "_is_valid_dequant_linear_pattern"
+
+
+@contextmanager
+def _metadata_of_lowered_layers_kept() -> Iterator[None]:
+    """Let Inductor keep the metadata of an 8-bit layer when a later pass changes the nodes that it reads (torch 2.15).
+
+    Writes through views are such a pass. It gives the layer a tensor of the same size, and Inductor raises because it
+    cannot compute the metadata of such a layer again.
+    """
+    updater: Any = importlib.import_module("torch._inductor.fx_utils").FakeTensorUpdater
+    update = updater.incremental_update
+
+    def update_others(self: Any) -> Any:
+        if tracked := getattr(self, "tracked_node_ids", None):  # earlier releases have none
+            layers = (node for node in self.gm.graph.nodes if hasattr(node.target, "_inductor_lowering_function"))
+            tracked.difference_update([id(node) for node in layers])
+        return update(self)
+
+    with replaced_attribute(updater, "incremental_update", update_others):
         yield
 
 
@@ -215,7 +244,7 @@ def _frozen_settings(before_folding: Callable[[torch.fx.GraphModule], object]) -
     table = with_free_pools(compiling.select_decomp_table())
     with (
         config.patch(settings), _after_freezing_passes(before_folding), _one_post_op_per_product(),
-        _dynamic_sizes_compared_by_value(),
+        _eight_bit_layers(), _metadata_of_lowered_layers_kept(),
         replaced_attribute(compiling, "select_decomp_table", lambda: table),
         recurrent_layers_kept_whole(*LAYERS_IN_KERNELS), short_sizes(),
     ):  # fmt: skip
