@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import errno
+import gc
 import importlib
 import os
 import platform
@@ -42,7 +43,10 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
     """Connect, import the engine, send WorkerReady, serve until the parent ends or says stop, and end the process."""
     channel = Channel(_connect(config))
     named = os.environ.get(HANDLERS_VARIABLE)
+    gc.disable()  # modules stay for good: to look for garbage in them, now or later, is in vain
     handlers = load_handlers(named or ENGINE_MODULE)
+    gc.freeze()
+    gc.enable()
     if not named:
         # By name: other handlers do without the engine, and its import takes seconds.
         importlib.import_module("ace_studio.engine.load.import_gate").install_gate()
