@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QThread, Signal
 
 from ace_studio.records.messages import AnyRequest, JobFinished, ModelCaptured, engine_of
 
@@ -111,7 +111,7 @@ class EngineThread(QObject):
             self._commands.submit(lambda: call(self._client.result())).add_done_callback(lambda done: done.result())
 
     def close(self) -> None:
-        """End the process and the threads, and wait for them."""
+        """End the process and the threads, and wait for them. Events that were not received yet are dropped."""
         if self._commands is None:
             return
         self._events.received.disconnect(self.received)
@@ -119,3 +119,4 @@ class EngineThread(QObject):
         commands, self._commands = self._commands, None
         commands.shutdown()
         self._events.wait()
+        QCoreApplication.removePostedEvents(self)  # what is queued still arrives, perhaps after the window is deleted

@@ -167,7 +167,6 @@ def test_a_file_of_the_command_line_shows_what_trust_is_asked_for(qapp, qtbot, t
     finally:
         studio.window.close()
         studio.close()
-        qtbot.wait(20)  # what the engine sent last arrives before the window is deleted
 
 
 WINDOW = """

@@ -1,10 +1,12 @@
-"""The link to the engine: which Python serves a project."""
+"""The link to the engine: which Python serves a project, and what arrives."""
 
 import sys
+from threading import Event
 
 import pytest
 
 from ace_studio.gui.shell.app import Studio
+from ace_studio.gui.shell.engine_thread import EngineThread
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.launch import default_interpreter
 from ace_studio.session.document import EngineState
@@ -51,3 +53,33 @@ def test_each_project_is_served_in_the_python_that_was_chosen_for_its_folder(qap
     finally:
         studio.window.close()
         studio.close()
+
+
+class OneEvent:
+    """A client with one event."""
+
+    def __init__(self) -> None:
+        self.is_emitted = Event()
+
+    def start(self) -> None:
+        """There is no process."""
+
+    close = start
+
+    def events(self):
+        yield "loaded"
+        self.is_emitted.set()
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_an_event_that_was_not_received_when_the_engine_is_closed_is_dropped(qapp, is_closed):
+    client, received = OneEvent(), []
+    engine = EngineThread(lambda: client)
+    engine.received.connect(received.append)
+    engine.start()
+    assert client.is_emitted.wait(20)
+    if is_closed:
+        engine.close()
+    qapp.processEvents()
+    engine.close()
+    assert received == ([] if is_closed else ["loaded"])
