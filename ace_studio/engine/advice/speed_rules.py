@@ -90,6 +90,26 @@ def lower_the_precision(facts: Facts) -> Advice | None:
     )
 
 
+def go_back_to_fp32(facts: Facts) -> Advice | None:
+    """The plan of the recipe is clearly slower than fp32 in the same runtime, and only speed counts."""
+    run = facts.run
+    speed, high = run.float_speedup, run.float_speedup_high
+    is_slower = speed is not None and high is not None and high < 1.0 and not run.speed_undecided
+    if not is_slower or run.precision == Precision.FP32 or facts.wants_smaller or facts.recipe.plan.from_goal:
+        return None
+    gain = 1.0 / speed
+    return Advice(
+        kind="precision-fp32",
+        title="Go back to fp32",
+        why=f"fp32 in {run.target} was measured beside {run.built_words}: {run.precision} runs at {speed:.2f} times "
+        "its speed and is less exact.",
+        estimate=f"{gain:.2f} times as fast as now, measured in this job; the file becomes larger",
+        quantity=AdviceQuantity.LATENCY,
+        estimated_gain=round(gain, 2),
+        change={"plan": {"default": str(Precision.FP32), "rest": str(Precision.FP32), "rules": []}},
+    )
+
+
 def _slack_words(facts: Facts) -> str:
     goal, run = facts.recipe.goal, facts.run
     if goal.max_drop is not None and run.metric_drop is not None:
@@ -245,6 +265,7 @@ def mend_the_break(facts: Facts) -> Advice | None:
 SPEED_RULES: tuple[Callable[[Facts], Advice | None], ...] = (
     use_another_target,
     lower_the_precision,
+    go_back_to_fp32,
     move_fewer_bytes,
     store_smaller_weights,
     take_channels_away,

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from ace_studio.engine.advice.speed_rules import (
+    go_back_to_fp32,
     lower_the_precision,
     mend_the_break,
     move_fewer_bytes,
@@ -14,7 +15,7 @@ from ace_studio.engine.advice.speed_rules import (
 )
 from ace_studio.records.advice import AdviceQuantity
 from ace_studio.records.messages import TargetReport
-from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, MeasureChoice, Objective, TargetsChoice
 from ace_studio.records.results import Bound, CaptureReport, GraphBreak, RunStatus
 from tests.engine.advice.finished_run import (
@@ -53,6 +54,19 @@ def test_a_runtime_that_was_left_out_of_the_recipe_can_be_applied():
     assert applies(card, given).targets.names == ("auto",)
     tried = (RUN, replace(RUN, target="openvino", status=RunStatus.FAILED))
     assert use_another_target(facts(recipe=recipe, targets=HERE, runs=tried)) is None
+
+
+def test_a_plan_that_is_slower_than_fp32_there_is_advised_against():
+    recipe = replace(RECIPE, plan=Plan(default=Precision.INT8_STATIC, rules=(PlanRule(match="id:linear", precision=Precision.BF16),)))
+    slower = replace(RUN, float_speedup=0.5, float_speedup_low=0.4, float_speedup_high=0.6)
+    given = facts(slower, recipe=recipe)
+    card = go_back_to_fp32(given)
+    assert card.estimated_gain == 2.0 and card.quantity is AdviceQuantity.LATENCY
+    plan = applies(card, given).plan
+    assert plan.default is Precision.FP32 and not plan.rules
+    assert go_back_to_fp32(facts(replace(slower, float_speedup_high=1.05), recipe=recipe)) is None
+    assert go_back_to_fp32(facts(replace(slower, float_speedup=None, float_speedup_high=None), recipe=recipe)) is None
+    assert go_back_to_fp32(facts(slower, recipe=replace(recipe, goal=Goal(optimize=Objective.SIZE)))) is None
 
 
 def test_a_lower_precision_is_advised_where_there_is_accuracy_to_give():
