@@ -94,8 +94,9 @@ def go_back_to_fp32(facts: Facts) -> Advice | None:
     """The plan of the recipe is clearly slower than fp32 in the same runtime, and only speed counts."""
     run = facts.run
     speed, high = run.float_speedup, run.float_speedup_high
-    is_slower = speed is not None and high is not None and high < 1.0 and not run.speed_undecided
-    if not is_slower or run.precision == Precision.FP32 or facts.wants_smaller or facts.recipe.plan.from_goal:
+    if speed is None or high is None or high >= 1.0 or run.speed_undecided:
+        return None
+    if run.precision == Precision.FP32 or facts.wants_smaller or facts.recipe.plan.from_goal:
         return None
     gain = 1.0 / speed
     return Advice(

@@ -57,7 +57,9 @@ def test_a_runtime_that_was_left_out_of_the_recipe_can_be_applied():
 
 
 def test_a_plan_that_is_slower_than_fp32_there_is_advised_against():
-    recipe = replace(RECIPE, plan=Plan(default=Precision.INT8_STATIC, rules=(PlanRule(match="id:linear", precision=Precision.BF16),)))
+    recipe = replace(
+        RECIPE, plan=Plan(default=Precision.INT8_STATIC, rules=(PlanRule(match="id:linear", precision=Precision.BF16),))
+    )
     slower = replace(RUN, float_speedup=0.5, float_speedup_low=0.4, float_speedup_high=0.6)
     given = facts(slower, recipe=recipe)
     card = go_back_to_fp32(given)

@@ -181,18 +181,29 @@ def int8_layout(
     return Int8Layout(frozenset(eight_bit), names, results)
 
 
-def rounding_sums(graph_module: fx.GraphModule, style: Int8Style) -> frozenset[fx.Node]:
+def rounding_sums(
+    graph_module: fx.GraphModule, style: Int8Style, planned: Collection[str] | None = None
+) -> frozenset[fx.Node]:
     """The additions that round their inputs themselves at int8-static: sums of results of products, and of such sums.
 
     A sum of two values that were computed in float would only lose precision by it, and few targets do it. In a style
     with followers the inputs of an addition are 8-bit already.
+
+    Args:
+        graph_module: That of a `FloatGraph`.
+        style: That of the runtime.
+        planned: Op ids at int8-static, of the products and of the sums; None: all of them.
     """
     found: set[fx.Node] = set()
+
+    def is_low(node: fx.Node) -> bool:
+        return planned is None or node.meta.get(OP_ID) in planned
+
     for node in graph_module.graph.nodes:
-        if str(node.target) not in families.ADDING_OPS or style.followers:
+        if str(node.target) not in families.ADDING_OPS or style.followers or not is_low(node):
             continue
         of_products = _adds_two(node) and all(
-            is_product(str(one.target)) or one in found for one in map(_source, _inputs(node))
+            (is_product(str(one.target)) and is_low(one)) or one in found for one in map(_source, _inputs(node))
         )
         if of_products or str(node.target) in style.leaders:
             found.add(node)

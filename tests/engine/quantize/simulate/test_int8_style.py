@@ -21,15 +21,22 @@ class Sums(nn.Module):
         return y * y + x.square()
 
 
-def test_only_sums_of_products_are_rounded():
+def test_only_sums_of_products_are_rounded_and_only_where_the_products_are_low():
     torch.manual_seed(0)
     x = torch.randn(9, 8)
     exported = export_program(Sums().eval(), (x,), {}, dynamic_shapes=({0: DYNAMIC},), strict=False)
     simulator, examples = simulator_of(SimpleNamespace(exported=exported, example=x))
-    sums = [op_id for op_id, node in ops_of(simulator.graph_module) if "add" in str(node.target)]
-    noise = [simulator.errors(plan_of(simulator, INT8, only={op_id}), examples)[op_id].noise for op_id in sums]
-    assert noise[0] > 0.0
-    assert noise[1] == 0.0
+    found = {kind: [op for op, node in ops_of(simulator.graph_module) if kind in str(node.target)] for kind in
+             ("add", "linear")}  # fmt: skip
+    (of_products, of_squares), products = found["add"], found["linear"]
+
+    def noise(op_id, *low):
+        return simulator.errors(plan_of(simulator, INT8, only=set(low)), examples)[op_id].noise
+
+    assert noise(of_products, of_products, *products) > noise(of_products, *products) > 0.0
+    assert noise(of_squares, of_squares, *products) == noise(of_squares, *products)
+    assert noise(of_products, of_products) == 0.0
+    assert noise(of_products, of_products, products[0]) == noise(of_products, products[0])
 
 
 def _rounded_names(style, **options):

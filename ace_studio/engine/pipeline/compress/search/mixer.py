@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
 
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.profiling import find_ceilings
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
-from ace_studio.engine.pipeline.compress.search.mixing import Evaluation, Lesson, find_mixtures, front_of
+from ace_studio.engine.pipeline.compress.search.mixing import Chosen, Evaluation, Lesson, find_mixtures, front_of
 from ace_studio.engine.pipeline.compress.search.mixture import Choice, DecisionGroup, Least, Limits, Mixture, Solution
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild, make_mixture
+from ace_studio.engine.pipeline.compress.search.simulated import Expectations, Methods
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant, goal_words
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.quantize.fidelity import decibels
@@ -85,6 +89,7 @@ class Mixer:
         self._builds = builds
         self._goal = goal
         self._methods = methods
+        self._expected = Expectations(self._simulated_db, (methods, ()))
 
     def search(
         self, least: Least, *, is_accurate: Callable[[SearchStep], bool], min_db: float | None
@@ -109,15 +114,20 @@ class Mixer:
             )
 
         def evaluate(solution: Solution) -> Evaluation:
-            step = self._build(solution)
+            methods = self._methods if min_db is None else self._expected.methods_for(solution.chosen)
+            step = self._build(solution, methods)
             if step is None or step.sqnr_db is None:
                 return Evaluation(is_accurate=False, is_affordable=False, ends=True)
+            if min_db is not None:
+                self._expected.learn(solution.chosen, methods, step.sqnr_db)
             return judged(step)
 
         steps = {one.precision: self._evaluator.step_of(self._variant(one.precision)) for one in self._builds}
         known = {self._mixture.uniform(one): judged(step) for one, step in steps.items() if step is not None}
         is_quick = all(step.seconds <= QUICK_S for step in steps.values() if step is not None)
         others = [one.step for one in self._evaluator.plans if one.step.meets and one.step not in steps.values()]
+        if min_db is not None:
+            self._learn_from_uniform()
         lesson = find_mixtures(
             self._mixture,
             known,
@@ -127,12 +137,13 @@ class Mixer:
             min_db=min_db,
             is_quick=is_quick,
             rival=min((judged(step).figure(least) for step in others), default=math.inf),
+            expected_db=self._expected.expected_db,
         )
         wanted = Least.BYTES if least is Least.BYTES else Least.TIME
         return [self._point(solution, lesson) for solution in front_of(lesson.mixture, wanted)]
 
     def _point(self, solution: Solution, lesson: Lesson) -> FrontPoint:
-        base, rules, of = self._ruled(solution)
+        base, rules, of = self._ruled(solution.chosen)
         return FrontPoint(
             target=self._variants[base].target.name,
             low=self._variants[base].plan.label,
@@ -150,9 +161,9 @@ class Mixer:
         target = next(iter(self._variants.values())).target
         return own if own is not None else self._evaluator.uniform_variant(target, precision)
 
-    def _build(self, solution: Solution) -> SearchStep | None:
+    def _build(self, solution: Solution, methods: Methods) -> SearchStep | None:
         """Evaluate a mixture as a plan: the precision of most arithmetic is its default, the others have rules."""
-        base, rules, of = self._ruled(solution)
+        base, rules, of = self._ruled(solution.chosen)
         step = SearchStep(
             target="",
             low="",
@@ -164,12 +175,28 @@ class Mixer:
             predicted_ratio=round(solution.time, 4),
         )
         own = self._variants[base]
-        variant = SearchVariant(own.target, own.plan, methods=self._methods)
+        variant = SearchVariant(own.target, own.plan, methods=methods)
         return self._evaluator.mixture(variant, step, self._reasons(solution))
 
-    def _ruled(self, solution: Solution) -> tuple[Precision, tuple[PlanRule, ...], int]:
+    def _simulated_db(self, chosen: Chosen, methods: Methods) -> float | None:
+        base, rules, _ = self._ruled(chosen)
+        plan = self._variants[base].plan
+        variant = SearchVariant(self._variants[base].target, plan, methods=methods)
+        return self._evaluator.simulated_db(variant, msgspec.structs.replace(plan, rules=(*plan.rules, *rules)))
+
+    def _learn_from_uniform(self) -> None:
+        """What the builds with all ops at one precision say of the simulations, with improved weights and without."""
+        for build in self._builds:
+            own = self._variant(build.precision)
+            is_low = build.precision in self._variants
+            for methods in {own.methods, ()} if is_low else {self._methods, ()}:
+                step = self._evaluator.step_of(replace(own, methods=methods if is_low else own.methods))
+                if step is not None and step.sqnr_db is not None:
+                    self._expected.learn(self._mixture.uniform(build.precision), methods, step.sqnr_db)
+
+    def _ruled(self, chosen: Chosen) -> tuple[Precision, tuple[PlanRule, ...], int]:
         """The variant that a mixture is, the rules for its other ops, and how many ops have a choice."""
-        assigned = self._mixture.assigned(solution.chosen)
+        assigned = self._mixture.assigned(chosen)
         counts = Counter(one for one in assigned.values() if one in self._variants)
         base = counts.most_common(1)[0][0] if counts else next(iter(self._variants))
         rules = tuple(

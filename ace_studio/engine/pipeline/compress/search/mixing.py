@@ -31,6 +31,10 @@ _FAR_DB = 60.0
 _MOST_DISAPPOINTMENTS = 1
 """Accurate mixtures in turn that were not better than the best known one: the program does not see why."""
 _MOST_BORDER_CORRECTION = 30.0
+_MOST_SIMULATIONS = 8
+"""Mixtures that are simulated to find the next one to build."""
+_CLOSE_DB = 0.2
+"""A simulated mixture that is this little above the goal is not made faster by another simulation."""
 FRONT_POINTS = 8
 FRONT_DB = 60.0
 """The front reaches so far above the fidelity of the fastest mixture at most."""
@@ -73,11 +77,13 @@ class Lesson:
     """The mixtures that were built."""
 
 
-Known = Mapping[tuple[int, ...], Evaluation]
-"""The choice of every group -> what its build showed."""
+Chosen = tuple[int, ...]
+"""The choice of every group."""
+Known = Mapping[Chosen, Evaluation]
+"""What the build of a mixture showed."""
 
 
-def find_mixtures(
+def find_mixtures(  # noqa: PLR0913 - what is known, what is wanted, and two ways to find out more
     mixture: Mixture,
     known: Known,
     evaluate: Callable[[Solution], Evaluation],
@@ -87,6 +93,7 @@ def find_mixtures(
     min_db: float | None = None,
     is_quick: bool = False,
     rival: float = math.inf,
+    expected_db: Callable[[Chosen], float | None] = lambda _: None,
 ) -> Lesson:
     """Evaluate the mixtures that promise to be better than what is known; what their builds taught.
 
@@ -100,8 +107,19 @@ def find_mixtures(
         is_quick: Whether a build costs so little that one is made which promises no time, only that fewer groups are
             low: those for which it does not pay.
         rival: The least figure among the builds that meet the goal and are none of these mixtures.
+        expected_db: The fidelity that the build of a mixture is expected to show, by simulation; None if nothing is
+            known. Asked where the goal requires a fidelity.
     """
-    search = _Mixing(mixture, dict(known), least=least, limits=limits, min_db=min_db, is_quick=is_quick, rival=rival)
+    search = _Mixing(
+        mixture,
+        dict(known),
+        least=least,
+        limits=limits,
+        min_db=min_db,
+        is_quick=is_quick,
+        rival=rival,
+        expected_db=expected_db,
+    )
     for _ in range(MOST_EVALUATIONS):
         solution = search.proposed()
         if solution is None:
@@ -136,13 +154,14 @@ class _Mixing:
     def __init__(
         self,
         mixture: Mixture,
-        known: dict[tuple[int, ...], Evaluation],
+        known: dict[Chosen, Evaluation],
         *,
         least: Least,
         limits: Limits,
         min_db: float | None,
         is_quick: bool,
         rival: float,
+        expected_db: Callable[[Chosen], float | None],
     ) -> None:
         self._mixture = mixture
         self._known = known
@@ -150,11 +169,14 @@ class _Mixing:
         self._limits = limits
         self._min_db = min_db
         self._rival = rival
+        self._expected_db = expected_db
         self._tried_db: list[tuple[float, float]] = []
         """Predicted and measured fidelity of the mixtures that were built."""
         self._factors = {Least.TIME: 1.0, Least.BYTES: 1.0}
         """Measured over predicted figure of the last mixture."""
         self._gain_db = _FIRST_GAIN_DB
+        self._asked_db: float | None = None
+        """Predicted fidelity of the mixture that was simulated last."""
         self._disappointments = 0
         self._may_tidy = is_quick and least is Least.TIME
 
@@ -190,6 +212,8 @@ class _Mixing:
         if self._least is Least.NOISE:
             return self._new(self._solve(None))
         if self._min_db is not None:
+            if all(self._expected_db(at) is not None for at in self._known):
+                return self._by_simulation(self._min_db)
             aimed = (self._worth_a_build(self._solve(10.0 ** (-db / 10.0))) for db in self._aims_db(self._min_db))
             return next((one for one in aimed if one is not None), None)
         low, high = self._inaccurate_db(), self._accurate_db()
@@ -203,6 +227,34 @@ class _Mixing:
             if (found := self._promising(self._solve(10.0 ** (-high / 10.0)))) is not None:
                 return found
         return None
+
+    def _by_simulation(self, needed_db: float) -> Solution | None:
+        """The fastest new mixture that is expected to have what is needed, by a few simulations of what is asked for.
+
+        The sum of the groups' noises says which mixtures are worth a simulation, not what they will have.
+        """
+        found: list[Solution] = []
+        low, high, asked = -math.inf, math.inf, self._asked_db or needed_db
+        for _ in range(_MOST_SIMULATIONS):
+            solution = self._solve(10.0 ** (-asked / 10.0))
+            expected = None if solution is None else self._expected_db(solution.chosen)
+            if solution is None or expected is None:
+                missing = -1.0  # more than there is was asked for
+            else:
+                missing = needed_db - expected
+                if missing <= 0.0 and self._new(solution) is not None:
+                    found.append(solution)
+                if -_CLOSE_DB <= missing <= 0.0 or (missing > 0.0 and not self._is_promising(solution)):
+                    break
+            low, high = (max(low, asked), high) if missing > 0.0 else (low, min(high, asked))
+            if high - low < _CLOSE_DB:
+                break
+            asked += max(missing, _CLOSE_DB) if missing > 0.0 else min(missing, -_CLOSE_DB)
+            if not low < asked < high:
+                asked = (low + high) / 2.0
+        self._asked_db = asked
+        fastest = min(found, key=lambda one: one.figure(self._least), default=None)
+        return self._worth_a_build(fastest)
 
     def _aims_db(self, needed_db: float) -> tuple[float, ...]:
         """Predicted fidelities that may let the next build have what is needed, the safest first.
@@ -236,13 +288,14 @@ class _Mixing:
 
     def _promising(self, solution: Solution | None) -> Solution | None:
         """A new solution that is better than the best known ones by what a measurement can tell."""
-        new, best = self._new(solution), self._best()
-        if new is None:
-            return None
-        figure = new.figure(self._least)
+        new = self._new(solution)
+        return new if new is not None and self._is_promising(new) else None
+
+    def _is_promising(self, solution: Solution) -> bool:
+        best = self._best()
         before = math.inf if best is None else self._mixture.of(best).figure(self._least)
         rival = self._rival / self._factors.get(self._least, 1.0)
-        return new if figure <= (1.0 - SMALL_GAIN) * min(before, rival) else None
+        return solution.figure(self._least) <= (1.0 - SMALL_GAIN) * min(before, rival)
 
     def _worth_a_build(self, solution: Solution | None) -> Solution | None:
         """A promising solution, or, once, one that is as fast and more exact: it leaves out what does not pay."""
@@ -255,12 +308,12 @@ class _Mixing:
         before = self._mixture.of(best)
         return new if new.noise < before.noise and new.time <= WORTHWHILE * before.time else None
 
-    def _best(self) -> tuple[int, ...] | None:
+    def _best(self) -> Chosen | None:
         """The best that is known to meet the goal."""
         meeting = [chosen for chosen, one in self._known.items() if one.is_accurate and one.is_affordable]
         return min(meeting, key=lambda chosen: self._known[chosen].figure(self._least), default=None)
 
-    def _predicted_db(self, chosen: tuple[int, ...]) -> float:
+    def _predicted_db(self, chosen: Chosen) -> float:
         return decibels(1.0, self._mixture.of(chosen).noise)
 
     def _inaccurate_db(self) -> float | None:

@@ -60,7 +60,11 @@ class GoalSearch:
         variants = [variant for target in targets for variant in variants_of(self._job, target)]
         unknown = [variant for variant in variants if not self._evaluator.is_known(variant)]
         expect_builds(self._job, [(variant.target, variant.plan) for variant in unknown])
-        all_low = [(variant, step) for variant in variants if (step := self._evaluate_all_low(variant)) is not None]
+        all_low: list[Evaluated] = []
+        for variant in variants:
+            is_outdone = self._has_slower_rest(variant, all_low)
+            if not is_outdone and (step := self._evaluate_all_low(variant)) is not None:
+                all_low.append((variant, step))
         by_target = {target.name: [pair for pair in all_low if pair[0].target is target] for target in targets}
         for own in sorted(filter(None, by_target.values()), key=lambda own: min(self._cost(step) for _, step in own)):
             self._search_target(own)
@@ -68,6 +72,21 @@ class GoalSearch:
             lows = [step for _, step in by_target[target.name]]
             if not any(one.step.meets for one in self._evaluator.on_target(target)) and not self._is_outrun(lows):
                 self._try_floats(target)
+
+    def _has_slower_rest(self, variant: SearchVariant, known: Sequence[Evaluated]) -> bool:
+        """Whether another low precision was slower with this rest of the plan than with another one.
+
+        Where all floats of a program have one type, the same is expected of this precision.
+        """
+        if not variant.target.row.has_one_float:
+            return False
+        own = [(one, self._cost(step)[0]) for one, step in known if one.target is variant.target]
+        return any(
+            one.plan.default is other.plan.default and CLEARLY_BEHIND * cost > least
+            for one, cost in own
+            for other, least in own
+            if one.plan.rest is variant.plan.rest is not other.plan.rest
+        )
 
     def _search_target(self, own: Sequence[Evaluated]) -> None:
         """Mix the precisions of a target, where one of its variants needs that or may gain by it."""
@@ -117,14 +136,17 @@ class GoalSearch:
 
     def _mix(self, own: Sequence[Evaluated], least: Least) -> None:
         """Evaluate the mixtures of a target that promise most; one search per precision of what is not planned."""
-        for rest in dict.fromkeys(variant.plan.rest for variant, _ in own):
+        rests = list(dict.fromkeys(variant.plan.rest for variant, _ in own))
+        for rest in rests:
             family = [(variant, step) for variant, step in own if variant.plan.rest is rest]
-            methods = max((variant.methods for variant, _ in family), key=len)
+            methods = max((variant.methods for variant, _ in own), key=len)
             lows = [variant.plan.default for variant, _ in family]
             if all(self._is_accurate(step) for _, step in family):  # only speed is to be gained
                 highs = [Precision.FP32] if self._evaluator.uniform(family[0][0].target, Precision.FP32) else []
             else:
                 highs = self._highs(family[0][0].target, lows, needs_accuracy=least is not Least.NOISE)
+            if self._has_same_builds(family[0][0], highs, rests):
+                continue
             mixer = make_mixer(self._job, self._evaluator, [variant for variant, _ in family], highs, methods=methods)
             if mixer is None:
                 continue
@@ -132,6 +154,15 @@ class GoalSearch:
             self._job.state.front += mixer.search(least, is_accurate=self._is_accurate, min_db=self._min_db)
             if least is not Least.NOISE and before is None and self._best_so_far() is None:
                 self._note(family[0][0].name, "no mixture of precisions that was tried is accurate enough")
+
+    @staticmethod
+    def _has_same_builds(variant: SearchVariant, highs: Sequence[Precision], rests: Sequence[Precision]) -> bool:
+        """Whether the mixtures of a variant with these high precisions are built for another rest of the plan too.
+
+        Where all floats of a program have one type, the rest is at that of the high ops anyway.
+        """
+        rest = variant.plan.rest
+        return variant.target.row.has_one_float and bool(highs) and rest not in highs and highs[0] in rests
 
     def _is_outrun(self, all_low: Sequence[SearchStep]) -> bool:
         """Whether a plan that meets the goal is better than all that a target has with all ops low."""

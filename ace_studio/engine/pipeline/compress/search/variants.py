@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import is_weighted
@@ -17,6 +18,8 @@ from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
 FEW_USES = 4
 """Multiplications per weight up to which reading the weights takes longer than using them."""
 MANY_FLOAT_OPS = 4
+LEAST_SHARE = 0.1
+"""Part of the arithmetic that a precision must take to be built where speed is wanted: less saves hardly any time."""
 _FLOAT_OPS = (
     "aten.layer_norm", "aten.native_layer_norm", "aten.group_norm", "aten.rms_norm", "aten.softmax", "aten._softmax",
     "aten.gelu", "aten.silu", "aten.scaled_dot_product_attention", "aten.pow", "aten.rsqrt", "aten.sigmoid",
@@ -59,16 +62,31 @@ def variants_of(job: CompressionJob, target: Target) -> list[SearchVariant]:
         plans = _low_plans(job)
         if target.available().ok:
             plans = [plan for plan in plans if not target.precision_problem(plan.default)]
+            if not _wants_small(recipe.goal):
+                plans = [plan for plan in plans if is_worth_a_build(plan, job.captured.table, target)] or plans
             if not target.precision_problem(Precision.BF16) and has_much_besides_products(job.captured.table):
-                plans += [msgspec.structs.replace(plan, rest=Precision.BF16) for plan in plans]
+                rests = (Precision.FP32, Precision.BF16)
+                plans = [msgspec.structs.replace(plan, rest=rest) for plan in plans for rest in rests]
     return [SearchVariant(target, plan, methods=recipe.improve.methods) for plan in plans]
 
 
 def _low_plans(job: CompressionJob) -> list[Plan]:
-    goal = job.recipe.goal
-    wants_small = goal.optimize is Objective.SIZE or goal.max_size_mb is not None
-    lows = (*_LOW, *_SMALL) if wants_small or reads_weights_most(job.captured.table) else _LOW
+    lows = (*_LOW, *_SMALL) if _wants_small(job.recipe.goal) or reads_weights_most(job.captured.table) else _LOW
     return [msgspec.structs.replace(job.recipe.plan, from_goal=False, rules=(), default=low) for low in lows]
+
+
+def _wants_small(goal: Goal) -> bool:
+    return goal.optimize is Objective.SIZE or goal.max_size_mb is not None
+
+
+def is_worth_a_build(plan: Plan, table: GraphTable, target: Target) -> bool:
+    """Whether a target computes enough of the graph at the plan's precision for it to save time.
+
+    Convolutions have no int8-dynamic kernel anywhere: in a convolutional network the last layer alone would have it.
+    """
+    low = bind_plan(plan, table, op_problem=target.op_problem).ops_at(plan.default)
+    own = sum(table.flops[row] for row in table.op_rows() if table.op_id[row] in low)
+    return own >= LEAST_SHARE * sum(table.flops[row] for row in table.op_rows())
 
 
 def has_much_besides_products(table: GraphTable) -> bool:

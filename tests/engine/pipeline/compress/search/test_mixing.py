@@ -1,5 +1,6 @@
 """The search over mixtures: few builds, each better than what was known by the program, corrected by what they show."""
 
+import itertools
 import math
 import random
 from dataclasses import replace
@@ -14,6 +15,7 @@ from ace_studio.engine.pipeline.compress.search.mixing import (
     front_of,
 )
 from ace_studio.engine.pipeline.compress.search.mixture import Border, Choice, DecisionGroup, Least, Limits, Mixture
+from ace_studio.engine.pipeline.compress.search.simulated import Expectations
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.records.recipes.plan import Precision
 
@@ -90,6 +92,45 @@ def test_where_a_step_gains_less_than_it_was_asked_for_the_next_one_asks_for_mor
     assert found.index(True) <= 2
     optimum = model.mixture.solve(Least.TIME, Limits(noise=10 ** (-(18.0 + 4.0 / 0.35) / 10)))
     assert model.best() <= optimum.time * 1.04
+
+
+class Entangled(Model):
+    """A model in which two low neighbours lose much more than both alone, and kernels lose another part of a dB."""
+
+    KERNELS_DB = -0.8
+
+    def simulated_db(self, chosen):
+        groups = self.mixture.groups
+        noises = [group.choices[at].noise for group, at in zip(groups, chosen, strict=True)]
+        between = sum(3.0 * math.sqrt(a * b) for a, b in itertools.pairwise(noises))
+        return decibels(1.0, sum(noises) + between)
+
+    def judged(self, chosen):
+        fidelity = self.simulated_db(chosen) + self.KERNELS_DB
+        return replace(super().judged(chosen), sqnr_db=fidelity, is_accurate=fidelity >= self.needed_db)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("needed_db", [20.0, 30.0])
+def test_a_simulation_finds_at_once_what_the_sum_of_the_noises_takes_more_builds_for(needed_db, seed):
+    known, simulated = (Entangled(_mixture(seed=seed), needed_db=needed_db) for _ in range(2))
+    options = {"least": Least.TIME, "limits": Limits(), "min_db": needed_db}
+    find_mixtures(known.mixture, known.known, known, **options)
+    expected = Expectations(lambda chosen, _: simulated.simulated_db(chosen), [()])
+    for chosen, one in simulated.known.items():
+        expected.learn(chosen, (), one.sqnr_db)
+    find_mixtures(simulated.mixture, simulated.known, simulated, expected_db=expected.expected_db, **options)
+    assert simulated.judged(simulated.built[0].chosen).is_accurate
+    assert len(simulated.built) <= len(known.built)
+    assert simulated.best() <= known.best() * 1.01
+
+
+def test_without_a_simulation_the_sum_of_the_noises_decides():
+    one, other = (Model(_mixture(), needed_db=30.0, extra_db=-4.0) for _ in range(2))
+    options = {"least": Least.TIME, "limits": Limits(), "min_db": 30.0}
+    find_mixtures(one.mixture, one.known, one, **options)
+    find_mixtures(other.mixture, other.known, other, expected_db=lambda _: None, **options)
+    assert [built.chosen for built in one.built] == [built.chosen for built in other.built]
 
 
 @pytest.mark.parametrize(("share", "builds"), [(0.9, False), (1.2, True)])

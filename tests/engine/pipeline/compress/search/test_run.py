@@ -1,5 +1,7 @@
 """The search for a goal, with candidates that are really built: few of them, the reasons told, nothing built twice."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 import torch
@@ -441,3 +443,42 @@ def test_fp32_stays_beside_three_plans_that_are_as_fast(model, tmp_path):
     search._evaluator.keep_only = lambda _, plans: kept.extend(one.step.low for one in plans)
     search._keep_only_the_best(TARGET)
     assert kept == ["int8-static", "int8-dynamic", "bf16", "fp32"]
+
+
+def _variant(low, rest, *, has_one_float=True):
+    target = SimpleNamespace(row=SimpleNamespace(has_one_float=has_one_float))
+    return SearchVariant(target, Plan(default=low, rest=rest))
+
+
+@pytest.mark.parametrize(
+    ("rest", "highs", "has_one_float", "is_same"),
+    [
+        (Precision.FP32, [Precision.BF16], True, True),
+        (Precision.BF16, [Precision.BF16], True, False),
+        (Precision.FP32, [Precision.FP32], True, False),
+        (Precision.FP32, [Precision.BF16, Precision.FP32], False, False),
+        (Precision.FP32, [], True, False),
+    ],
+)
+def test_where_all_floats_have_one_type_a_mixture_is_built_for_one_rest_of_the_plan(
+    rest, highs, has_one_float, is_same
+):
+    variant = _variant(Precision.INT8_STATIC, rest, has_one_float=has_one_float)
+    assert GoalSearch._has_same_builds(variant, highs, [Precision.FP32, Precision.BF16]) is is_same
+    assert not GoalSearch._has_same_builds(variant, highs, [Precision.FP32])
+
+
+@pytest.mark.parametrize(("bf16_ratio", "has_one_float"), [(0.5, True), (0.99, True), (0.5, False)])
+def test_a_rest_of_the_plan_that_was_slower_is_not_built_for_the_next_precision(bf16_ratio, has_one_float):
+    search = SimpleNamespace(_cost=lambda step: (step,))
+    fp32, bf16 = (
+        [_variant(low, rest, has_one_float=has_one_float) for low in (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)]
+        for rest in (Precision.FP32, Precision.BF16)
+    )
+    for one in (*fp32, *bf16):
+        one.target = fp32[0].target
+    known = [(fp32[0], 1.0), (bf16[0], bf16_ratio)]
+    is_clear = has_one_float and bf16_ratio < searching.CLEARLY_BEHIND
+    assert GoalSearch._has_slower_rest(search, fp32[1], known) is is_clear
+    assert not GoalSearch._has_slower_rest(search, bf16[1], known)
+    assert not GoalSearch._has_slower_rest(search, bf16[0], known[:1])

@@ -30,13 +30,14 @@ TARGET = SimpleNamespace(
     name="t",
     available=lambda: SimpleNamespace(ok=True),
     precision_problem=lambda precision: "no kernel" if precision is Precision.INT8_STATIC else "",
+    op_problem=lambda op, precision: "no kernel" if precision is Precision.INT8_DYNAMIC and "conv" in op else "",
 )
 
 
-def lows(graph, goal, *, plan=None):
+def lows(graph, goal, *, plan=None, target=TARGET):
     recipe = Recipe(plan=plan or Plan(from_goal=True), goal=goal)
     job = SimpleNamespace(recipe=recipe, captured=SimpleNamespace(table=graph), state=SimpleNamespace(sensing=None))
-    return [(str(one.plan.default), str(one.plan.rest)) for one in variants_of(job, TARGET)]
+    return [(str(one.plan.default), str(one.plan.rest)) for one in variants_of(job, target)]
 
 
 @pytest.mark.parametrize(("uses", "is_small_worth_it"), [(1, True), (4, True), (5, False), (0, False)])
@@ -51,6 +52,15 @@ def test_what_the_target_cannot_do_is_not_tried():
 @pytest.mark.parametrize("goal", [Goal(max_size_mb=1.0), Goal(max_drop=0.1, optimize=Objective.SIZE)])
 def test_goals_of_size_try_smaller_weights_too(goal):
     assert [low for low, _ in lows(LINEAR, goal)] == ["int8-dynamic", "int4-weight", "int8-weight"]
+
+
+def test_a_precision_that_hardly_any_arithmetic_would_have_is_tried_for_size_only():
+    target = SimpleNamespace(**{**vars(TARGET), "precision_problem": lambda precision: ""})
+    network = table(*("aten.conv2d.default",) * 10, "aten.linear.default")
+    assert lows(network, Goal(min_sqnr_db=20), target=target) == [("int8-static", "fp32")]
+    assert ("int8-dynamic", "fp32") in lows(network, Goal(max_size_mb=1.0), target=target)
+    assert lows(LINEAR, Goal(min_sqnr_db=20), target=target) == [("int8-static", "fp32"), ("int8-dynamic", "fp32")]
+    assert lows(network, Goal(min_sqnr_db=20)) == [("int8-dynamic", "fp32")]  # nothing else is left here
 
 
 def test_much_besides_products_is_tried_at_16_bits_as_well():
