@@ -41,6 +41,8 @@ class Candidate:
     """Its metric with the samples."""
     methods: tuple[ImproveMethod, ...] = ()
     """What may improve its weights."""
+    weights_for: Plan | None = None
+    """The plan that its weights are improved for; None for its own. Mixtures of a search share those of all ops low."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Of its target: how it is built otherwise than usual."""
     _actual: tuple[Lowered, list[OpActual]] | None = None

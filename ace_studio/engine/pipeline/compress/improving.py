@@ -33,7 +33,7 @@ class Improvements:
     calibration: Callable[[], Sequence[Example]]
     reporter: Reporter
     _found: dict[tuple[Plan, Methods], Improved] = field(default_factory=dict)
-    """By plan, without the rules that keep ops high, and by the methods that were tried."""
+    """By plan, without what is float in it, and by the methods that were tried."""
     _by_targets: list[Improvement] = field(default_factory=list)
     _built: tuple[object, CapturedModel, dict[str, Any]] | None = None
     """The capture with improved weights that was built last: its key, itself, and what targets share of it."""
@@ -125,8 +125,9 @@ def ranges_of(recipe: Recipe) -> RangeChoice:
 
 
 def _rounding_part(plan: Plan) -> Plan:
-    """The plan without the rules that keep ops high: plans of a search that differ only there share improvements."""
-    return msgspec.structs.replace(plan, rules=tuple(rule for rule in plan.rules if rule.precision not in HIGH))
+    """The plan without what is float in it: plans of a search that differ only there share improvements."""
+    low = tuple(rule for rule in plan.rules if rule.precision not in HIGH)
+    return msgspec.structs.replace(plan, rules=low, rest=Precision.FP32)
 
 
 def any_target(_op: str, _precision: Precision) -> str:

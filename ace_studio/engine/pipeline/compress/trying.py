@@ -33,6 +33,7 @@ def try_plan(
     plan: Plan,
     *,
     methods: tuple[ImproveMethod, ...] | None = None,
+    weights_for: Plan | None = None,
     options: Mapping[str, str] = {},
 ) -> Candidate:
     """Make the candidate and find out how accurate it is; failures are recorded in its run.
@@ -42,11 +43,12 @@ def try_plan(
         target: Where it is to run.
         plan: At which precisions.
         methods: What is tried to improve the weights; None for what the recipe says.
+        weights_for: The plan that the methods improve the weights for; None for ``plan``.
         options: One of the target's `options`, or nothing.
     """
     candidate = make_candidate(target, plan, job.captured.table, device=job.captured.device)
     candidate.methods = job.recipe.improve.methods if methods is None else methods
-    candidate.options = options
+    candidate.weights_for, candidate.options = weights_for, options
     candidate.note(options=dict(options))
     if candidate.run.status is RunStatus.UNAVAILABLE and target.name not in job.recipe.targets.names:
         job.state.left_out.append(candidate)  # auto takes only targets that fit
@@ -120,7 +122,8 @@ def lower(job: CompressionJob, candidate: Candidate, folder: Path) -> Lowered:
     """Build the candidate in this process, in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     first = job.captured.graphs()[0].captured
-    captured, shared = job.improvements.capture_for(candidate.plan, candidate.methods, first, job.shared)
+    improved = replace(candidate.plan, plan=candidate.weights_for or candidate.plan.plan)
+    captured, shared = job.improvements.capture_for(improved, candidate.methods, first, job.shared)
     lowering = LoweringJob(
         captured=captured,
         plan=candidate.plan,
@@ -133,7 +136,7 @@ def lower(job: CompressionJob, candidate: Candidate, folder: Path) -> Lowered:
         sizes=job.recipe.targets.sizes,
         shared=shared,
         options=candidate.options,
-        library_methods=job.improvements.methods_left(candidate.plan, candidate.methods),
+        library_methods=job.improvements.methods_left(improved, candidate.methods),
     )
     if job.captured.is_whole:
         lowered = candidate.target.lower(lowering)

@@ -1,12 +1,19 @@
 """Improvements in a job: built into what is lowered, told in the result, compared with the original."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 import torch
 from torch import nn
 
 import ace_studio
+from ace_studio.engine.improve import Improved
+from ace_studio.engine.pipeline.compress.improving import Improvements
+from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
+from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
+from ace_studio.records.recipes.recipe import ImproveMethod, Recipe
 
 pytestmark = pytest.mark.skipif(not TARGETS["onnxruntime"].available().ok, reason="needs ONNX Runtime")
 
@@ -54,3 +61,18 @@ def test_a_kept_method_is_built_into_the_artifact_and_told(tmp_path):
     assert found.report.runs[0].verified
     assert msgspec.json.decode((tmp_path / "result.json").read_bytes())["improvements"][0]["kept"] is True
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
+def test_plans_that_differ_in_what_is_float_share_improvements(monkeypatch):
+    asked = []
+    captured = SimpleNamespace(improvement_problem="", torch_graph=SimpleNamespace())
+    improvements = Improvements(captured, Recipe(), list, Reporter())
+    monkeypatch.setattr(improvements, "_improve", lambda _, plan, methods: asked.append(plan) or Improved())
+    low, methods = Plan(default=Precision.INT8_STATIC), (ImproveMethod.COMPENSATE,)
+    kept_high = msgspec.structs.replace(low, rules=(PlanRule(match="id:a", precision=Precision.BF16),))
+    mixed = msgspec.structs.replace(low, rules=(PlanRule(match="id:a", precision=Precision.INT8_DYNAMIC),))
+    for plan in (low, kept_high, msgspec.structs.replace(low, rest=Precision.BF16)):
+        assert improvements.methods_that_help(plan, methods) == ()
+    assert asked == [low]
+    improvements.methods_that_help(mixed, methods)
+    assert asked == [low, mixed]

@@ -232,7 +232,14 @@ class PlanEvaluator:
         candidate = (
             from_recipe[0]
             if from_recipe
-            else try_plan(self._job, variant.target, plan, methods=variant.methods, options=variant.options)
+            else try_plan(
+                self._job,
+                variant.target,
+                plan,
+                methods=variant.methods,
+                weights_for=variant.plan,
+                options=variant.options,
+            )
         )
         candidate.kept = reasons
         for measure_it in (_time_quickly, _weigh):

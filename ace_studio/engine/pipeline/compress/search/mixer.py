@@ -21,7 +21,7 @@ from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.records.goals import is_affordable, step_figures
-from ace_studio.records.recipes.plan import PlanRule, Precision
+from ace_studio.records.recipes.plan import FLOATS, PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
 from ace_studio.records.results import FrontPoint, Region, RegionChoice, RunStatus, SearchStep
 
@@ -188,11 +188,20 @@ class Mixer:
         """What the builds with all ops at one precision say of the simulations, with improved weights and without."""
         for build in self._builds:
             own = self._variant(build.precision)
-            is_low = build.precision in self._variants
-            for methods in {own.methods, ()} if is_low else {self._methods, ()}:
-                step = self._evaluator.step_of(replace(own, methods=methods if is_low else own.methods))
+            for methods in {self._methods, ()}:
+                step = self._evaluator.step_of(replace(own, methods=methods)) or self._with_other_rest(own, methods)
+                if step is None and build.precision not in self._variants:
+                    step = self._evaluator.step_of(own)  # with no op low, nothing is improved
                 if step is not None and step.sqnr_db is not None:
                     self._expected.learn(self._mixture.uniform(build.precision), methods, step.sqnr_db)
+
+    def _with_other_rest(self, own: SearchVariant, methods: Methods) -> SearchStep | None:
+        """The step of a variant that differs in the float precision of the rest; it hardly changes the fidelity."""
+        for rest in FLOATS:
+            plan = msgspec.structs.replace(own.plan, rest=rest)
+            if (step := self._evaluator.step_of(replace(own, plan=plan, methods=methods))) is not None:
+                return step
+        return None
 
     def _ruled(self, chosen: Chosen) -> tuple[Precision, tuple[PlanRule, ...], int]:
         """The variant that a mixture is, the rules for its other ops, and how many ops have a choice."""

@@ -141,10 +141,9 @@ class GoalSearch:
             family = [(variant, step) for variant, step in own if variant.plan.rest is rest]
             methods = max((variant.methods for variant, _ in own), key=len)
             lows = [variant.plan.default for variant, _ in family]
-            if all(self._is_accurate(step) for _, step in family):  # only speed is to be gained
-                highs = [Precision.FP32] if self._evaluator.uniform(family[0][0].target, Precision.FP32) else []
-            else:
-                highs = self._highs(family[0][0].target, lows, needs_accuracy=least is not Least.NOISE)
+            is_for_speed = all(self._is_accurate(step) for _, step in family)
+            needs_accuracy = least is not Least.NOISE and not is_for_speed
+            highs = self._highs(family[0][0].target, lows, needs_accuracy=needs_accuracy)
             if self._has_same_builds(family[0][0], highs, rests):
                 continue
             mixer = make_mixer(self._job, self._evaluator, [variant for variant, _ in family], highs, methods=methods)

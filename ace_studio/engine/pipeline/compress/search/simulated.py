@@ -61,7 +61,9 @@ class PlanSimulator:
     def _simulated(self, captured: CapturedModel, variant: SearchVariant, plan: Plan) -> float:
         job, target = self._job, variant.target
         bound = make_candidate(target, plan, job.captured.table, device=job.captured.device).plan
-        improved, _ = job.improvements.capture_for(bound, variant.methods, captured, job.shared)
+        improved, _ = job.improvements.capture_for(
+            replace(bound, plan=variant.plan), variant.methods, captured, job.shared
+        )
         graph = float_graph(improved)
         if not self._exact:
             exact = Simulator(float_graph(captured))

@@ -42,11 +42,11 @@ def built(monkeypatch):
     """The plans that were built, in order; every candidate has 30 dB."""
     plans = []
 
-    def try_plan(job, target, plan, *, methods, options):
+    def try_plan(job, target, plan, *, methods, weights_for, options):
         plans.append(plan)
         status = RunStatus.UNAVAILABLE if plan.default is Precision.FP8 else RunStatus.OK
         made = Candidate(target, BoundPlan(plan), TargetRun(target="t", status=status, sqnr_db=30.0), methods=methods)
-        made.options = options
+        made.options, made.weights_for = options, weights_for
         made.lowered = object()
         job.state.candidates.append(made)
         return made
