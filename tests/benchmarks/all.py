@@ -206,6 +206,9 @@ BENCHMARKS = {
     "sensitivity": Benchmark(f"{PREFIX}sensitivity", quick="--only mobilenetv2 --size 96"),
     "decode": Benchmark(f"{PREFIX}decode", quick="--tokens 4 --repetitions 1", needs=RUNTIMES),
     "builds": Benchmark(f"{PREFIX}builds", quick="--only resnet50 --rounds 1", needs=RUNTIMES),
+    "mixtures": Benchmark(
+        f"{PREFIX}mixtures", _own, quick="--only mobilenet_v2 --processes 2", needs=("timm", *RUNTIMES)
+    ),
     "peers": Benchmark(
         f"{PREFIX}peers",
         _peers,

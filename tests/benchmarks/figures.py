@@ -18,8 +18,9 @@ KEPT = Path(__file__).with_name("figures.json")
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 ON_PAGE = (
     "capture.whole", "capture.time", "peers.held", "peers.worst", "peers.ahead", "kept.held", "kept.worst",
-    "kept.ahead", "goals.held", "rounding.wordsim.gptq", "rounding.bert_base.gptq",
-    "layout.worst", "graph-view.held", "window.gap", "window.gesture", "window.p99", "start.window.wall_s",
+    "kept.ahead", "goals.held", "mixtures.faster", "mixtures.builds", "rounding.wordsim.gptq",
+    "rounding.bert_base.gptq", "layout.worst", "graph-view.held", "window.gap", "window.gesture", "window.p99",
+    "start.window.wall_s",
     "start.window.cpu_s", "start.window.rss_mib", "start.engine.wall_s", "start.engine.rss_mib",
     "scale.arrival.200000", "scale.layout.200000", "scale.list.10000", "sweep.rate",
     "sweep.overhead", "time.digits", "time.mobilenet_v2", "time.minilm", "time.bert_base", "example.ceiling",

@@ -113,12 +113,16 @@ def test_every_keyword_reaches_the_recipe(monkeypatch):
 
 
 def test_grids_hold_where_the_goal_chooses_the_precisions_too():
+    net = make_net()
+    with torch.no_grad():
+        net[0].weight[3] *= 30.0  # the step of a grid for all channels is that of this one
+
     def fidelity(**keywords):
         given = {"tracing_inputs": [points(2, 1), points(5, 2)], "min_sqnr_db": 5.0, "profile": False, **QUICK}
-        result = ace_studio.compile(make_net(), **given, **keywords)
-        return next(run.sqnr_db for run in result.report.runs if run.precision == "int8-static")
+        steps = ace_studio.compile(net, **given, **keywords).report.search
+        return next(one.sqnr_db for one in steps if one.low == "int8-static" and not one.kept_high)
 
-    assert fidelity(weights="per-tensor") < fidelity()
+    assert fidelity(weights="per-tensor") < fidelity() - 3.0
 
 
 @pytest.mark.parametrize(

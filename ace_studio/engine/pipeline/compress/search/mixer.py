@@ -114,11 +114,13 @@ class Mixer:
             )
 
         def evaluate(solution: Solution) -> Evaluation:
-            methods = self._methods if min_db is None else self._expected.methods_for(solution.chosen)
-            step = self._build(solution, methods)
+            is_simulated = min_db is not None
+            expected_db = self._expected.expected_db(solution.chosen) if is_simulated else None
+            methods = self._expected.methods_for(solution.chosen) if is_simulated else self._methods
+            step = self._build(solution, methods, expected_db)
             if step is None or step.sqnr_db is None:
                 return Evaluation(is_accurate=False, is_affordable=False, ends=True)
-            if min_db is not None:
+            if is_simulated:
                 self._expected.learn(solution.chosen, methods, step.sqnr_db)
             return judged(step)
 
@@ -161,7 +163,7 @@ class Mixer:
         target = next(iter(self._variants.values())).target
         return own if own is not None else self._evaluator.uniform_variant(target, precision)
 
-    def _build(self, solution: Solution, methods: Methods) -> SearchStep | None:
+    def _build(self, solution: Solution, methods: Methods, expected_db: float | None) -> SearchStep | None:
         """Evaluate a mixture as a plan: the precision of most arithmetic is its default, the others have rules."""
         base, rules, of = self._ruled(solution.chosen)
         step = SearchStep(
@@ -171,7 +173,7 @@ class Mixer:
             kept_high=len(rules),
             of=of,
             rules=rules,
-            predicted_db=round(decibels(1.0, solution.noise), 2),
+            predicted_db=round(decibels(1.0, solution.noise) if expected_db is None else expected_db, 2),
             predicted_ratio=round(solution.time, 4),
         )
         own = self._variants[base]
