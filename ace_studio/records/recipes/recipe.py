@@ -239,6 +239,11 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         return any(bound is not None for bound in bounds)
 
     @property
+    def wants_small(self) -> bool:
+        """Whether the size is bounded or optimized."""
+        return self.optimize is Objective.SIZE or self.max_size_mb is not None
+
+    @property
     def bounds_accuracy(self) -> bool:
         """Whether the goal bounds the metric or the fidelity."""
         return self.max_drop is not None or self.min_sqnr_db is not None

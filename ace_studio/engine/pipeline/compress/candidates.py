@@ -80,8 +80,7 @@ def first_plans(recipe: Recipe) -> list[Plan]:
         return [recipe.plan]
     if not recipe.goal.has_bound:
         return [Plan(default=Precision.FP32)]
-    wants_small = recipe.goal.optimize is Objective.SIZE or recipe.goal.max_size_mb is not None
-    order = (Precision.INT4_WEIGHT, *SEARCH_ORDER) if wants_small else SEARCH_ORDER
+    order = (Precision.INT4_WEIGHT, *SEARCH_ORDER) if recipe.goal.wants_small else SEARCH_ORDER
     return [Plan(default=precision) for precision in order]
 
 

@@ -13,7 +13,6 @@ from ace_studio.engine import export, measure
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild
-from ace_studio.engine.pipeline.compress.search.simulated import PlanSimulator
 from ace_studio.engine.pipeline.compress.search.steps import (
     BuildTimes,
     StepStore,
@@ -52,8 +51,6 @@ class PlanEvaluator:
     def __init__(self, job: CompressionJob) -> None:
         self._job = job
         self._store = StepStore(job.output, evaluation_key(job), goal=job.recipe.goal)
-        self._simulator = PlanSimulator(job)
-        self._simulated: dict[str, float | None] = {}
         self._plans: dict[str, EvaluatedPlan] = {}
         self._from_recipe: list[Candidate] = []
         """Candidates of the recipe's own plan: never dropped."""
@@ -106,13 +103,6 @@ class PlanEvaluator:
         described = self._described(variant)
         step = msgspec.structs.replace(step, target=described.target, low=described.low, improved=described.improved)
         return self._evaluate(variant, plan, step, reasons)
-
-    def simulated_db(self, variant: SearchVariant, plan: Plan) -> float | None:
-        """Fidelity of a plan with a variant's target and methods by simulation; None if it cannot be simulated."""
-        key = step_key(variant.target, plan, variant.methods)
-        if key not in self._simulated:
-            self._simulated[key] = self._simulator.sqnr_db(variant, plan)
-        return self._simulated[key]
 
     def otherwise(self, one: EvaluatedPlan, options: Mapping[str, str]) -> EvaluatedPlan | None:
         """Evaluate an evaluated plan built with other options of its target; None if the target cannot run it.

@@ -9,20 +9,21 @@ from dataclasses import replace
 
 import msgspec
 
+from ace_studio.engine.pipeline.compress.improving import Methods
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.profiling import find_ceilings
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.mixing import Chosen, Evaluation, Lesson, find_mixtures, front_of
 from ace_studio.engine.pipeline.compress.search.mixture import Choice, DecisionGroup, Least, Limits, Mixture, Solution
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild, make_mixture
-from ace_studio.engine.pipeline.compress.search.simulated import Expectations, Methods
+from ace_studio.engine.pipeline.compress.search.simulated import Expectations, PlanSimulator
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant, goal_words
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.sensitivity import SIMULATED, noise_db
 from ace_studio.records.goals import is_affordable, step_figures
 from ace_studio.records.recipes.plan import FLOATS, PlanRule, Precision
-from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
+from ace_studio.records.recipes.recipe import Goal, Objective
 from ace_studio.records.results import FrontPoint, Region, RegionChoice, RunStatus, SearchStep
 
 QUICK_S = 10.0
@@ -35,7 +36,7 @@ def make_mixer(
     variants: Sequence[SearchVariant],
     highs: Sequence[Precision],
     *,
-    methods: tuple[ImproveMethod, ...] = (),
+    methods: Methods = (),
 ) -> Mixer | None:
     """The mixer of some variants of a target and the precisions of what is not low; None if too little is known.
 
@@ -65,7 +66,8 @@ def make_mixer(
     unpaid = mixture.unpaid() if job.recipe.goal.optimize is Objective.LATENCY else ()
     target = variants[0].target.name
     job.state.regions.setdefault(target, tuple(_regions(target, mixture, unpaid)))
-    return Mixer(evaluator, mixture, variants, builds, goal=job.recipe.goal, methods=methods, unpaid=unpaid)
+    simulator, goal = PlanSimulator(job), job.recipe.goal
+    return Mixer(evaluator, simulator, mixture, variants, builds, goal=goal, methods=methods, unpaid=unpaid)
 
 
 class Mixer:
@@ -74,15 +76,17 @@ class Mixer:
     def __init__(
         self,
         evaluator: PlanEvaluator,
+        simulator: PlanSimulator,
         mixture: Mixture,
         variants: Sequence[SearchVariant],
         builds: Sequence[PricedBuild],
         *,
         goal: Goal,
-        methods: tuple[ImproveMethod, ...],
+        methods: Methods,
         unpaid: Sequence[int] = (),
     ) -> None:
         self._evaluator = evaluator
+        self._simulator = simulator
         self._unpaid = unpaid
         self._mixture = mixture
         self._variants = {variant.plan.default: variant for variant in variants}
@@ -184,7 +188,7 @@ class Mixer:
         base, rules, _ = self._ruled(chosen)
         plan = self._variants[base].plan
         variant = SearchVariant(self._variants[base].target, plan, methods=methods)
-        return self._evaluator.simulated_db(variant, msgspec.structs.replace(plan, rules=(*plan.rules, *rules)))
+        return self._simulator.sqnr_db(variant, msgspec.structs.replace(plan, rules=(*plan.rules, *rules)))
 
     def _learn_from_uniform(self) -> None:
         """What the builds with all ops at one precision say of the simulations, with improved weights and without."""

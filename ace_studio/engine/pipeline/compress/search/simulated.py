@@ -15,7 +15,7 @@ from torch import Tensor
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.improve import SIMULATION_ERRORS
 from ace_studio.engine.pipeline.compress.candidates import make_candidate
-from ace_studio.engine.pipeline.compress.improving import ranges_of
+from ace_studio.engine.pipeline.compress.improving import Methods, ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search.mixing import Chosen
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
@@ -26,14 +26,11 @@ from ace_studio.engine.quantize.simulate import READS, FloatGraph, Int8Style, Si
 from ace_studio.records.messages import Phase
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import ImproveMethod
 
 MOST_EXAMPLES = 4
 """Examples that a plan is simulated on."""
 EXACT_DB = 100.0
 """Above this, a simulation shows the rounding of fp32."""
-
-Methods = tuple[ImproveMethod, ...]
 
 
 class PlanSimulator:

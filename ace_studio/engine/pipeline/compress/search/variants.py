@@ -13,7 +13,7 @@ from ace_studio.engine.targets.base import Target
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective
+from ace_studio.records.recipes.recipe import Goal, ImproveMethod
 
 FEW_USES = 4
 """Multiplications per weight up to which reading the weights takes longer than using them."""
@@ -62,7 +62,7 @@ def variants_of(job: CompressionJob, target: Target) -> list[SearchVariant]:
         plans = _low_plans(job)
         if target.available().ok:
             plans = [plan for plan in plans if not target.precision_problem(plan.default)]
-            if not _wants_small(recipe.goal):
+            if not recipe.goal.wants_small:
                 plans = [plan for plan in plans if is_worth_a_build(plan, job.captured.table, target)] or plans
             if not target.precision_problem(Precision.BF16) and has_much_besides_products(job.captured.table):
                 rests = (Precision.FP32, Precision.BF16)
@@ -71,12 +71,8 @@ def variants_of(job: CompressionJob, target: Target) -> list[SearchVariant]:
 
 
 def _low_plans(job: CompressionJob) -> list[Plan]:
-    lows = (*_LOW, *_SMALL) if _wants_small(job.recipe.goal) or reads_weights_most(job.captured.table) else _LOW
+    lows = (*_LOW, *_SMALL) if job.recipe.goal.wants_small or reads_weights_most(job.captured.table) else _LOW
     return [msgspec.structs.replace(job.recipe.plan, from_goal=False, rules=(), default=low) for low in lows]
-
-
-def _wants_small(goal: Goal) -> bool:
-    return goal.optimize is Objective.SIZE or goal.max_size_mb is not None
 
 
 def is_worth_a_build(plan: Plan, table: GraphTable, target: Target) -> bool:
