@@ -5,8 +5,9 @@
 Both sides want the same fidelity, above what all ops at int8 have. By hand means: all ops at int8-static, with improved
 weights, but for the most sensitive ones, which are at bf16 (at fp32 where the processor has no bf16). As few as meet
 the goal are, found by halving their number; or all ops, if that is faster. Fresh processes, one after the other, time
-both artifacts in balanced order. FOLDER gets a JSON file per side and ``figures.json``. The exit status is 1 unless the
-search's plan is faster on five of seven models, in no more builds in all.
+both artifacts in balanced order. FOLDER gets a JSON file per side and ``figures.json``; a side whose file is there
+already, from a run that was ended, is not searched again. The exit status is 1 unless the search's plan is faster on
+five of seven models, in no more builds in all.
 """
 
 from __future__ import annotations
@@ -189,6 +190,7 @@ def main() -> int:
                 limit_s=LIMIT_S,
             )
             for side in SIDES
+            if not (folder / f"{side}.json").exists()
         ]
         if any(endings):
             failed.append(name)
