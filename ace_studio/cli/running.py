@@ -26,7 +26,7 @@ from ace_studio.records.messages import (
     RunRequest,
 )
 from ace_studio.records.recipes.file import parse_recipe, read_recipe
-from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.recipes.paths import require_file
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
@@ -48,8 +48,7 @@ def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) 
     if path.suffix == ".toml":
         recipe = read_recipe(path)
     else:
-        if not path.exists() and named_source(path) is None:
-            raise AceError.of(ErrorCode.NOT_FOUND, f"There is no file {path}", remedy="Check the path.")
+        require_file(path)
         if path.name in {"", ".."}:
             path = path.resolve()  # "." and ".." have no name
         recipe = Recipe(model=ModelChoice(source=path.name))

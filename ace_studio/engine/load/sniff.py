@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.paths import missing_file
 from ace_studio.records.safe_file import file_sha256
 
 HEAD_BYTES = 4096
@@ -57,14 +58,7 @@ def check_readable(path: Path) -> None:
             with path.open("rb"):
                 return
     except FileNotFoundError as error:
-        is_escaped = "\\udc" in str(path)  # what became of bytes that are not UTF-8 on their way to this process
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            f"There is no file {path.name or path}",
-            why="a name that is not UTF-8 cannot be opened" if is_escaped else "",
-            remedy="rename the file or its folder" if is_escaped else "check the path",
-            where=str(path),
-        ) from error
+        raise missing_file(path) from error
     except (OSError, ValueError) as error:
         raise bad_file(
             path,

@@ -17,12 +17,21 @@ from ace_studio.records.tensors import DATA_SUFFIXES, TensorSpec, is_file_value
 def require_file(path: Path) -> None:
     """Raises: AceError(NOT_FOUND) if there is no such file or folder, nor a model of a package with that name."""
     if not path.exists() and named_source(path) is None:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            f"There is no {path.name}",
-            why=f"{path} does not exist",
-            remedy="Check the path, or open the file with the dialog",
-        )
+        raise missing_file(path)
+
+
+def missing_file(path: Path) -> AceError:
+    """The error for a path where nothing is: the cause, as far as it is known, and what to do."""
+    why, remedy = f"{path} does not exist", "check the path, or open the file with the dialog of the window"
+    file, _, entry = str(path).rpartition(":")
+    if "\\udc" in str(path):  # what became of bytes that are not UTF-8 on their way to this process
+        why, remedy = "a name that is not UTF-8 cannot be opened", "rename the file or its folder"
+    elif entry.isidentifier() and Path(file).is_file():
+        why = f"{entry} is a name in {Path(file).name} and no part of the path"
+        remedy = f'give the file alone, and the name as the entry: entry = "{entry}", or --entry {entry}'
+    return AceError.of(
+        ErrorCode.NOT_FOUND, f"There is no file {path.name or path}", why=why, remedy=remedy, where=str(path)
+    )
 
 
 def rebase_recipe(recipe: Recipe, old_folder: Path, new_folder: Path) -> Recipe:

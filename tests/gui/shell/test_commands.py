@@ -48,7 +48,7 @@ def test_a_model_of_a_package_is_among_the_recent_ones_and_opens_again(desk):
 def test_a_name_of_no_package_is_a_problem_in_words(desk):
     desk.window.commands.open_path("keras:resnet")
     desk.settle()
-    assert "There is no keras:resnet" in desk.document.problems[0].what
+    assert "There is no file keras:resnet" in desk.document.problems[0].what
 
 
 def test_the_recipe_is_saved_where_it_is_asked_for_and_opens_again(desk, tmp_path, monkeypatch):
