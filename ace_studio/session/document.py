@@ -192,6 +192,18 @@ class CaptureFailure(msgspec.Struct, frozen=True, kw_only=True):
     job: str
 
 
+class ShownRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of `Document` that a run replaces, as they were before it."""
+
+    baseline: Baseline | None
+    runs: tuple[TargetRun, ...]
+    run_numbers: tuple[int, ...]
+    result: Result | None
+    output: str
+    exported_to: str
+    ran_with: Recipe | None
+
+
 class DiskChange(msgspec.Struct, frozen=True, kw_only=True):
     """The recipe's file, changed by somebody else since it was opened or saved."""
 
@@ -282,6 +294,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Where an artifact of `runs` was saved last; empty if none was."""
     ran_with: Recipe | None = None
     """The choices that `runs` were found with."""
+    earlier: ShownRuns | None = None
+    """What the run that was started last has replaced; it is shown again if that run ends without a figure."""
 
     activity: Activity = Activity()
     selection: Selection = Selection()
@@ -377,7 +391,7 @@ _FIELDS = {
     Part.TRUST: "is_trusted needs_trust has_changed_since_trust",
     Part.GRAPH: "fingerprint graph capture sources refusals rungs rung_at_work captured_with graph_job failure"
     " wanted_rows",
-    Part.RUNS: "sensitivity pruning values baseline runs run_numbers result output exported_to ran_with",
+    Part.RUNS: "sensitivity pruning values baseline runs run_numbers result output exported_to ran_with earlier",
     Part.FIXES: "fixes",
     Part.CAUGHT: "caught",
     Part.HISTORY: "history history_waits",

@@ -13,7 +13,7 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import OpKind
 from ace_studio.records.recipes.paths import rebase_recipe
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.session.document import CaptureFailure, Document, JobKind, Selection
+from ace_studio.session.document import CaptureFailure, Document, JobKind, Selection, ShownRuns
 
 PROBLEM_LIMIT = 50
 CHANGED_MODEL = Problem(
@@ -62,8 +62,10 @@ def without_rungs(document: Document) -> Document:
 
 def without_runs(document: Document, *, output: str) -> Document:
     """The document at the start of a new run into a folder; earlier runs are in the history."""
+    earlier = ShownRuns(**{field: getattr(document, field) for field in ShownRuns.__struct_fields__})
     return replace(
         document,
+        earlier=earlier if _has_figures(document) else document.earlier,
         baseline=None,
         runs=(),
         run_numbers=(),
@@ -73,6 +75,20 @@ def without_runs(document: Document, *, output: str) -> Document:
         ran_with=None,
         selection=replace(document.selection, run=None),
     )
+
+
+def with_earlier_runs(document: Document) -> Document:
+    """The document after a run that ended early. If it found no figure, what was shown before it is shown again."""
+    earlier = document.earlier
+    if earlier is None or _has_figures(document):
+        return document
+    chosen = None if earlier.result is None else earlier.result.chosen
+    fields = {field: getattr(earlier, field) for field in ShownRuns.__struct_fields__}
+    return replace(document, earlier=None, selection=replace(document.selection, run=chosen), **fields)
+
+
+def _has_figures(document: Document) -> bool:
+    return bool(document.runs) or document.baseline is not None
 
 
 def moved_to(document: Document, recipe: Recipe, target: Path) -> Document:

@@ -9,7 +9,7 @@ from ace_studio.records.graph import OpKind
 from ace_studio.records.results import CaptureReport, Warning
 from ace_studio.session.run_warnings import job_warnings
 from tests.gui.graph_tables import partial_capture
-from tests.session.fake_engine_link import captured, fix_of, lost
+from tests.session.fake_engine_link import READY, captured, fix_of, lost, result, target_run
 
 
 @pytest.mark.parametrize(("fingerprint", "kept"), [("same", 1), ("other", 0)])
@@ -88,3 +88,38 @@ def test_a_warning_is_shown_before_the_run_ends_and_not_after_the_next_one_began
     opened.apply(messages.JobFinished(job=engine.job))
     opened.jobs.run()
     assert job_warnings(opened.document) == ()
+
+
+def run_once(session, engine):
+    session.jobs.run()
+    session.apply(messages.JobFinished(job=engine.job, result=result(target_run("openvino")), output="/runs/1"))
+
+
+@pytest.mark.parametrize("ending", ["failed", "cancelled", "lost"])
+def test_a_run_that_ends_before_it_has_a_figure_leaves_the_results_before_it(opened, engine, ending):
+    run_once(opened, engine)
+    before = opened.document
+    for _ in range(2):
+        opened.jobs.run()
+        assert opened.document.runs == ()
+        job = engine.job
+        problem = Problem(code=ErrorCode.NO_DATA, what="No data")
+        events = {
+            "failed": messages.JobFailed(job=job, problems=(problem,)),
+            "cancelled": messages.JobCancelled(job=job),
+            "lost": lost(job=job),
+        }
+        opened.apply(events[ending])
+        opened.apply(READY)
+        after = opened.document
+        assert after.runs == before.runs and after.result is before.result and after.output == before.output
+        assert after.selection.run == before.selection.run
+
+
+def test_the_figures_of_a_run_that_ends_early_stay_in_view(opened, engine):
+    run_once(opened, engine)
+    opened.jobs.run()
+    opened.apply(messages.TargetFinished(job=engine.job, index=0, fingerprint="f", run=target_run("onnxruntime")))
+    opened.apply(messages.JobFailed(job=engine.job, problems=(Problem(code=ErrorCode.CRASH, what="x"),)))
+    assert [run.target for run in opened.document.runs] == ["onnxruntime"]
+    assert opened.document.result is None

@@ -22,7 +22,7 @@ from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.advice import without_origin
 from ace_studio.session.choices import change, prefill
 from ace_studio.session.document import JobKind, QueuedRun, QueueState
-from ace_studio.session.findings import without_rungs, without_runs
+from ace_studio.session.findings import with_earlier_runs, without_rungs, without_runs
 from ace_studio.session.job_queue import JobQueue, start_problem, with_options
 from ace_studio.session.kept.folders import new_run_folder
 from ace_studio.session.kept.settings import Settings
@@ -107,7 +107,8 @@ class JobVerbs:
         if isinstance(request, messages.RunRequest):
             running = QueueState.RUNNING
             queue = tuple(replace(one, state=state) if one.state is running else one for one in queue)
-            self._state.change(queue=queue)
+            shown = self._state.document if state is QueueState.DONE else with_earlier_runs(self._state.document)
+            self._state.set_document(replace(shown, queue=queue))
         waiting = next((one for one in queue if one.state is QueueState.WAITING), None)
         if waiting is not None and self._queue.is_idle:
             self._run_into(self._new_folder(), queued=waiting)
