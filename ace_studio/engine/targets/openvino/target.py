@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -242,9 +243,10 @@ def _warn_of_another_default(options: Mapping[str, str], job: LoweringJob) -> No
     usual = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
     default = import_openvino().Core().get_property("CPU", key).to_string()
     if usual.get(default, default) != options[key]:
+        setting = json.dumps({key: options[key]})
         job.reporter.warn(
             "artifact-options",
-            f'The artifact computes as measured only if it is opened with {{"{key}": "{options[key]}"}}; '
+            f"The artifact computes as measured only if it is opened with {setting}; "
             f"without it OpenVINO computes in {usual.get(default, default)} on this processor",
             where="openvino",
             options={key: options[key]},

@@ -100,6 +100,13 @@ def _doubts(document: Document, result: Result) -> list[str]:
     return found
 
 
+def _result_words(document: Document, result: Result) -> str:
+    """What `_goal_words` says; where a later job has failed, that it is about the run before."""
+    words = _goal_words(document, result)
+    is_before = document.ended_by is not None and result.error is None
+    return tr("The run before: {words}", words=words) if is_before else words
+
+
 def _goal_words(document: Document, result: Result) -> str:
     """Whether the goal is met, and by what: ``The goal (accuracy drop at most 1 %) is met: the best is …``."""
     best = "; ".join((_best_words(result), *_doubts(document, result)))
@@ -291,7 +298,7 @@ class ResultsPanel(Panel):
         elif _is_uncompressed(result):
             words, role = tr("Nothing was compressed: choose a precision or a goal first"), "warn"
         else:
-            words, role = _goal_words(document, result), _goal_role(document, result)
+            words, role = _result_words(document, result), _goal_role(document, result)
         warned = len(job_warnings(document))
         self.warnings_button.setVisible(warned > 0)
         self.warnings_button.setText(plural(warned, "warning"))

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from ace_studio.gui.panels.results.panel import as_csv, as_markdown
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.gui.words.formatting import sentence
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import RunStatus, TargetRun, Warning
 from ace_studio.session.document import Activity, EngineState, JobKind
@@ -120,6 +121,17 @@ def test_the_verdict_names_the_best_run_and_its_row_is_in_sight(desk):
     desk.window.resize(desk.window.width(), desk.window.height() + 40)
     desk.settle()
     assert bar.value() == 0  # who has scrolled looks at something else
+
+
+def test_after_a_run_that_failed_at_once_the_verdict_says_that_it_is_about_the_run_before(desk):
+    table = layered_table(2)
+    desk.traced()
+    show_result(desk, table, result_of(table, (run_of(table),), goal_met=None))
+    verdict = desk.panel("results")._verdict
+    before = verdict.text()
+    desk.session._state.change(ended_by=Problem(code=ErrorCode.NO_DATA, what="There is no data.npz"))
+    desk.settle()
+    assert verdict.text() == f"The run before: {before}"
 
 
 def test_the_verdict_and_the_row_of_a_run_that_stayed_at_fp32_say_so(desk):
