@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from ace_studio.engine.examples.stored_calls import StoredCall, write_tensors
 from ace_studio.engine.flow import Example
-from ace_studio.engine.fresh_python import fresh_python
+from ace_studio.engine.fresh import run_fresh
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
@@ -23,7 +22,6 @@ from ace_studio.records.recipes.recipe import Recipe
 MIN_RELOAD_SQNR_DB = 30.0
 """The reloaded artifact must agree with the one in memory at least this well. They hold the same weights; what is
 left is another compilation's rounding, which int8 grids can amplify by one step."""
-_POLL_S = 0.05
 TIME_LIMIT_S = 600.0
 LOG_NAME = "log.txt"
 """What the process printed, in the folder of its order."""
@@ -119,20 +117,19 @@ def run_child(
     write_tensors(folder / "inputs.safetensors", [example.tensors() for example in examples])
     write_tensors(folder / "outputs.safetensors", expected)
     (folder / "order.json").write_bytes(msgspec.json.encode(order))
-    _carry_out(folder, reporter)
+    _carry_out(folder, order, reporter)
     return _read_answer(folder, Path(order.path))
 
 
-def _carry_out(folder: Path, reporter: Reporter) -> None:
-    command = fresh_python("ace_studio.engine.verify_child", "verify", str(folder))
-    with (folder / LOG_NAME).open("w", encoding="utf-8") as log:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-        try:
-            _wait(child, reporter)
-        finally:
-            if child.poll() is None:
-                child.kill()
-                child.wait()
+def _carry_out(folder: Path, order: VerifyOrder, reporter: Reporter) -> None:
+    run_fresh(
+        "ace_studio.engine.verify_child",
+        "verify",
+        str(folder),
+        log=folder / LOG_NAME,
+        check=_checks(reporter),
+        forked=order.device == "cpu",
+    )
 
 
 def _read_answer(folder: Path, artifact: Path) -> int | None:
@@ -154,9 +151,11 @@ def _read_answer(folder: Path, artifact: Path) -> int | None:
     return int(peak_bytes) if peak_bytes is not None else None
 
 
-def _wait(child: subprocess.Popen[bytes], reporter: Reporter) -> None:
+def _checks(reporter: Reporter) -> Callable[[], None]:
+    """What is asked again and again while the process runs: whether it is cancelled, or takes too long."""
     started = time.monotonic()
-    while child.poll() is None:
+
+    def check() -> None:
         reporter.check()
         if time.monotonic() - started > TIME_LIMIT_S:
             raise AceError.of(
@@ -164,4 +163,5 @@ def _wait(child: subprocess.Popen[bytes], reporter: Reporter) -> None:
                 "Verifying the saved artifact took longer than ten minutes",
                 remedy="Try a smaller example, or another target.",
             )
-        time.sleep(_POLL_S)
+
+    return check

@@ -10,7 +10,7 @@ from typing import IO, cast
 import msgspec
 import psutil
 
-from ace_studio.engine.fresh_python import fresh_python
+from ace_studio.engine.fresh import fresh_python
 from ace_studio.engine.pipeline.builders.messages import AnyAnswer, AnyOrder
 
 _ANSWERS: msgspec.json.Decoder[AnyAnswer] = msgspec.json.Decoder(AnyAnswer)

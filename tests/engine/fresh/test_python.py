@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_studio.engine.fresh_python import fresh_python
+from ace_studio.engine.fresh import fresh_python
 
 
 @pytest.mark.parametrize("name", ["random", "profile", "types"])

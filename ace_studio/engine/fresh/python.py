@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+_PACKAGE_PARENT = Path(__file__).resolve().parents[3]
 
 
 def fresh_python(module: str, function: str, *arguments: str) -> list[str]:

@@ -1,0 +1,156 @@
+"""Calls a function in a new process and waits for its end."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ace_studio.engine.fresh.python import fresh_python
+
+CAN_FORK = sys.platform == "linux"
+"""macOS can fork too, but its own libraries may not be used afterwards."""
+_POLL_S = 0.05
+
+
+def run_fresh(
+    module: str, function: str, *arguments: str, log: Path, check: Callable[[], object], forked: bool = True
+) -> None:
+    """Call ``function(*arguments)`` of a module of this package in a new process, and wait for the end of it.
+
+    Args:
+        module: Full name of the module.
+        function: Its name there; takes strings, returns an exit status.
+        arguments: What it is called with.
+        log: File that gets what the process prints.
+        check: Called while it runs; what it raises kills the process and is raised.
+        forked: May be forked from a process that has imported the module, which takes hundredths of a second instead
+            of seconds. False for a process that uses a GPU: CUDA does not survive a fork.
+    """
+    if not (forked and CAN_FORK and _run_forked(module, function, arguments, log=log, check=check)):
+        _run_started(fresh_python(module, function, *arguments), log=log, check=check)
+
+
+def _run_started(command: list[str], *, log: Path, check: Callable[[], object]) -> None:
+    with log.open("w", encoding="utf-8") as written:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT)
+    try:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_POLL_S)
+                return
+            check()
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+
+
+def _run_forked(
+    module: str, function: str, arguments: tuple[str, ...], *, log: Path, check: Callable[[], object]
+) -> bool:
+    """Whether a process could be forked; then it has ended."""
+    order = json.dumps({"folder": os.getcwd(), "log": str(log.resolve()), "arguments": arguments}).encode()  # noqa: PTH109
+    for _ in range(2):  # the server may have left just now, because nobody needed it for long
+        alive = _SERVERS.fork(module, function, order)
+        if alive is None:
+            return False
+        with open(alive, "rb", buffering=0) as stream:  # noqa: PTH123 - a descriptor
+            if _wait(stream.fileno(), check):
+                return True
+    return False
+
+
+def _wait(alive: int, check: Callable[[], object]) -> bool:
+    """Wait until the forked process has ended; False if there never was one."""
+    pid = b""
+    try:
+        while True:
+            if select.select([alive], [], [], _POLL_S)[0]:
+                read = os.read(alive, 64)
+                pid += read
+                if not read:
+                    return bool(pid)
+            check()
+    except BaseException:
+        if pid:
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        raise
+
+
+class _Servers:
+    """The server of each function, started when it is needed first, and anew where the environment has changed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[tuple[str, str], _Server] = {}
+        atexit.register(self.end)
+
+    def fork(self, module: str, function: str, order: bytes) -> int | None:
+        """Descriptor whose stream holds the number of the forked process and ends with it; None without a server."""
+        with self._lock:
+            for _ in range(2):
+                server = self._running.get((module, function))
+                if server is None or server.environment != dict(os.environ):
+                    self._end(module, function)
+                    server = self._running[module, function] = _Server(module, function)
+                with suppress(OSError):
+                    return server.give(order)
+                self._end(module, function)
+        return None
+
+    def _end(self, module: str, function: str) -> None:
+        server = self._running.pop((module, function), None)
+        if server is not None:
+            server.end()
+
+    def end(self) -> None:
+        """End all of them."""
+        with self._lock:
+            for one in list(self._running):
+                self._end(*one)
+
+
+class _Server:
+    """A process that has imported the module, and the socket that orders are sent by."""
+
+    def __init__(self, module: str, function: str) -> None:
+        self.environment = dict(os.environ)
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = fresh_python("ace_studio.engine.fresh.server", "serve", str(theirs.fileno()), module, function)
+        nothing = subprocess.DEVNULL  # a server that does not start is replaced by a process whose log says why
+        with theirs:
+            self._process = subprocess.Popen(
+                command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=[theirs.fileno()]
+            )
+
+    def give(self, order: bytes) -> int:
+        """Send an order. Returns: as `_Servers.fork`. Raises: OSError if the process is gone."""
+        reading, writing = os.pipe()
+        try:
+            socket.send_fds(self._orders, [order], [writing])
+        except OSError:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        return reading
+
+    def end(self) -> None:
+        """End the process; what it has forked goes on."""
+        self._orders.close()
+        self._process.kill()
+        self._process.wait()
+
+
+_SERVERS = _Servers()

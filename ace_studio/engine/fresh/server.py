@@ -1,0 +1,68 @@
+"""A process that has imported a module, and forks itself for each order. Linux only.
+
+An order is a JSON object in one message of a socket, beside a file descriptor that only the forked process keeps open:
+whoever reads the other end gets the number of the process, and the end of the stream when it has ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import warnings
+
+from ace_studio.engine.fresh.mapped import map_again, mapped_file_pages
+
+IDLE_LIMIT_S = 120.0
+"""A job verifies its candidates one after the other; hundreds of megabytes are not kept for the next job."""
+ORDER_LIMIT_BYTES = 65_536
+
+
+def serve(number: str, module: str, function: str) -> int:
+    """Fork a process that calls ``function`` for each order, until the socket is closed or nothing came for long.
+
+    Args:
+        number: File descriptor of the socket.
+        module: Imported before the first order.
+        function: Its name in the module; takes the strings of the order and returns an exit status.
+    """
+    orders = socket.socket(fileno=int(number))
+    gc.disable()  # as in `fresh_python`, for what is imported here
+    call = getattr(importlib.import_module(module), function)
+    pages = mapped_file_pages()
+    gc.freeze()  # a collection in a forked process would else copy every page that it looks through
+    gc.enable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; who gave the order decides
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets forked processes when they end
+    orders.settimeout(IDLE_LIMIT_S)
+    while True:
+        try:
+            message, (alive, *_), *_ = socket.recv_fds(orders, ORDER_LIMIT_BYTES, 1)
+        except (TimeoutError, ValueError, OSError):
+            return 0
+        with warnings.catch_warnings(action="ignore"):  # of threads: the only other one is OpenBLAS's, which allows it
+            forked = os.fork()
+        if not forked:
+            orders.close()
+            map_again(pages)
+            return int(call(*_prepare(message, alive)))
+        os.close(alive)
+
+
+def _prepare(message: bytes, alive: int) -> list[str]:
+    """Make the forked process what a started one would be; returns the arguments of the function."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.set_inheritable(alive, False)  # a program that the function starts may outlive it
+    order = json.loads(message)
+    os.chdir(order["folder"])
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(log, sys.stdout.fileno())
+    os.dup2(log, sys.stderr.fileno())
+    os.write(alive, b"%d\n" % os.getpid())
+    arguments: list[str] = order["arguments"]
+    return arguments

@@ -1,0 +1,29 @@
+"""What the tests of this folder call in new processes."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+_CALLS: list[str] = []
+
+
+def note(path: str, word: str = "") -> int:
+    """Write down what the process sees; print the word."""
+    _CALLS.append(word)
+    seen = {"calls": _CALLS, "pid": os.getpid(), "folder": os.getcwd(), "variable": os.environ.get("ACE_TEST_FRESH")}  # noqa: PTH109
+    Path(path).write_text(json.dumps(seen), encoding="utf-8")
+    print(word)
+    return 0
+
+
+def wait(path: str) -> int:
+    """Say that the process is there, then wait for long."""
+    Path(path).write_text(str(os.getpid()), encoding="utf-8")
+    time.sleep(60)
+    return 0
+
+
+def fail() -> int:
+    """Raise."""
+    raise RuntimeError("no such luck")

@@ -1,0 +1,117 @@
+"""A function is called in a process of its own, forked or started, which ends when its caller wants it to."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ace_studio.engine.fresh import fresh_python, processes, run_fresh
+
+CALLED = "tests.engine.fresh.called"
+on_linux = pytest.mark.skipif(not processes.CAN_FORK, reason="processes are forked on Linux only")
+both_ways = pytest.mark.parametrize("forked", [pytest.param(True, marks=on_linux), False])
+
+
+@pytest.fixture
+def servers(monkeypatch):
+    """Servers of this test alone."""
+    own = processes._Servers()
+    monkeypatch.setattr(processes, "_SERVERS", own)
+    yield own
+    own.end()
+
+
+def called(folder: Path, function: str = "note", *arguments: str, forked: bool = True, module: str = CALLED) -> dict:
+    place = folder / "seen.json"
+    run_fresh(module, function, str(place), *arguments, log=folder / "log.txt", check=lambda: None, forked=forked)
+    return json.loads(place.read_text(encoding="utf-8"))
+
+
+@both_ways
+def test_it_is_called_with_the_arguments_in_the_same_folder_and_what_it_prints_is_kept(
+    tmp_path, monkeypatch, servers, forked
+):
+    monkeypatch.chdir(tmp_path)
+    seen = called(tmp_path, "note", "word", forked=forked)
+    assert seen["pid"] not in (os.getpid(), *(one._process.pid for one in servers._running.values()))
+    assert Path(seen["folder"]).samefile(tmp_path)
+    assert (tmp_path / "log.txt").read_text(encoding="utf-8") == "word\n"
+
+
+@both_ways
+def test_what_one_call_leaves_in_its_process_is_not_there_in_the_next(tmp_path, servers, forked):
+    first, second = (called(tmp_path, "note", word, forked=forked) for word in ("a", "b"))
+    assert (first["calls"], second["calls"]) == (["a"], ["b"])
+    assert first["pid"] != second["pid"]
+
+
+@on_linux
+def test_one_process_is_forked_again_and_again_until_the_environment_changes(tmp_path, monkeypatch, servers):
+    def server():
+        (one,) = servers._running.values()
+        return one._process.pid
+
+    called(tmp_path)
+    first = server()
+    called(tmp_path)
+    assert server() == first
+    monkeypatch.setenv("ACE_TEST_FRESH", "new")
+    assert called(tmp_path)["variable"] == "new"
+    assert server() != first
+    assert not psutil.pid_exists(first)
+
+
+@on_linux
+@pytest.mark.parametrize("at", ["idle", "killed"])
+def test_a_server_that_has_ended_is_replaced(tmp_path, servers, at):
+    called(tmp_path)
+    (server,) = servers._running.values()
+    if at == "killed":
+        server._process.kill()
+        server._process.wait()
+    else:
+        server._orders.shutdown(1)  # as if it had left because nothing came for long
+        server._process.wait(10)
+    assert called(tmp_path)["calls"] == [""]
+
+
+@on_linux
+def test_where_no_server_starts_a_process_is_started_instead(tmp_path, monkeypatch, servers):
+    def broken(module, *words):
+        return ["false"] if "server" in module else fresh_python(module, *words)
+
+    monkeypatch.setattr(processes, "fresh_python", broken)
+    assert called(tmp_path)["calls"] == [""]
+
+
+@both_ways
+def test_an_error_ends_in_the_log(tmp_path, servers, forked):
+    run_fresh(CALLED, "fail", log=tmp_path / "log.txt", check=lambda: None, forked=forked)
+    assert "no such luck" in (tmp_path / "log.txt").read_text(encoding="utf-8")
+
+
+@both_ways
+def test_what_the_check_raises_kills_the_process(tmp_path, servers, forked):
+    place = tmp_path / "pid"
+
+    def check():
+        if place.exists() and place.read_text(encoding="utf-8"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_fresh(CALLED, "wait", str(place), log=tmp_path / "log.txt", check=check, forked=forked)
+    pid = int(place.read_text(encoding="utf-8"))
+    for _ in range(100):
+        if not psutil.pid_exists(pid):
+            return
+        time.sleep(0.05)
+    pytest.fail("the process is still there")
+
+
+@on_linux
+def test_a_forked_process_is_as_large_as_a_started_one_before_it_grows(tmp_path, servers):
+    seen = called(tmp_path, "mapped", module=f"{CALLED}_with_torch")
+    assert seen["here"] > 0.95 * seen["before"]
