@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import warnings
+from contextlib import suppress
 
 from ace_studio.engine.fresh.mapped import map_again, mapped_file_pages
 
@@ -37,7 +38,7 @@ def serve(number: str, module: str, function: str) -> int:
     gc.freeze()  # a collection in a forked process would else copy every page that it looks through
     gc.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; who gave the order decides
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets forked processes when they end
+    signal.signal(signal.SIGCHLD, _reap)
     orders.settimeout(IDLE_LIMIT_S)
     while True:
         try:
@@ -51,6 +52,13 @@ def serve(number: str, module: str, function: str) -> int:
             map_again(pages)
             return int(call(*_prepare(message, alive)))
         os.close(alive)
+
+
+def _reap(*_: object) -> None:
+    """Take in processes that have ended, so that what they took of the processor counts as taken by this one."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _prepare(message: bytes, alive: int) -> list[str]:

@@ -24,6 +24,14 @@ def wait(path: str) -> int:
     return 0
 
 
+def work(path: str) -> int:
+    """Keep the processor busy for a moment."""
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    return note(path)
+
+
 def fail() -> int:
     """Raise."""
     raise RuntimeError("no such luck")

@@ -112,6 +112,18 @@ def test_what_the_check_raises_kills_the_process(tmp_path, servers, forked):
 
 
 @on_linux
+def test_what_forked_processes_take_of_the_processor_counts_as_taken_by_their_server(tmp_path, servers):
+    called(tmp_path, "work")
+    (server,) = servers._running.values()
+    for _ in range(100):  # it takes them in when it hears of their end
+        times = psutil.Process(server._process.pid).cpu_times()
+        if times.children_user + times.children_system > 0.1:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"they do not count: {times}")
+
+
+@on_linux
 def test_a_forked_process_is_as_large_as_a_started_one_before_it_grows(tmp_path, servers):
     seen = called(tmp_path, "mapped", module=f"{CALLED}_with_torch")
     assert seen["here"] > 0.95 * seen["before"]
