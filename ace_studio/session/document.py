@@ -324,6 +324,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended_by is not None and self.ended_by.code is ErrorCode.CANCELLED
 
     @property
+    def is_result_earlier(self) -> bool:
+        """Whether `result` is of a run before the last job, which ended early."""
+        return self.ended_by is not None and self.result is not None
+
+    @property
     def could_not_open(self) -> bool:
         """Whether nothing is known of the file, and nobody is looking at it any more: the newest problem says why."""
         return self.file is None and bool(self.problems) and self.activity.verb is not JobKind.INSPECT

@@ -59,7 +59,11 @@ def _run_forked(
     module: str, function: str, arguments: tuple[str, ...], *, log: Path, check: Callable[[], object]
 ) -> bool:
     """Whether a process could be forked; then it has ended."""
-    order = json.dumps({"folder": os.getcwd(), "log": str(log.resolve()), "arguments": arguments}).encode()  # noqa: PTH109
+    try:
+        folder = os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:  # somebody removed it; only a process that is started can be in it
+        return False
+    order = json.dumps({"folder": folder, "log": str(log.resolve()), "arguments": arguments}).encode()
     for _ in range(2):  # the server may have left just now, because nobody needed it for long
         alive = _SERVERS.fork(module, function, order)
         if alive is None:
@@ -81,7 +85,7 @@ def _wait(alive: int, check: Callable[[], object]) -> bool:
                 if not read:
                     return bool(pid)
             check()
-    except BaseException:
+    except BaseException:  # also Ctrl-C, and what `check` raises; it is raised again
         if pid:
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)

@@ -164,7 +164,12 @@ class MainWindow(QMainWindow):
         if verb is not self._last_verb:
             if verb is JobKind.RUN:
                 self.commands.show_panel("run")
-            elif self._last_verb is JobKind.RUN and document.result is not None and self._is_front("run"):
+            elif (
+                self._last_verb is JobKind.RUN
+                and self._is_front("run")
+                and document.result is not None
+                and not document.is_result_earlier
+            ):
                 self.commands.show_panel("results")
             self._last_verb = verb
 

@@ -1,6 +1,5 @@
 """A function is called in a process of its own, forked or started, which ends when its caller wants it to."""
 
-import json
 import os
 import time
 from pathlib import Path
@@ -9,25 +8,9 @@ import psutil
 import pytest
 
 from ace_studio.engine.fresh import fresh_python, processes, run_fresh
+from tests.engine.fresh.calling import CALLED, called, on_linux
 
-CALLED = "tests.engine.fresh.called"
-on_linux = pytest.mark.skipif(not processes.CAN_FORK, reason="processes are forked on Linux only")
 both_ways = pytest.mark.parametrize("forked", [pytest.param(True, marks=on_linux), False])
-
-
-@pytest.fixture
-def servers(monkeypatch):
-    """Servers of this test alone."""
-    own = processes._Servers()
-    monkeypatch.setattr(processes, "_SERVERS", own)
-    yield own
-    own.end()
-
-
-def called(folder: Path, function: str = "note", *arguments: str, forked: bool = True, module: str = CALLED) -> dict:
-    place = folder / "seen.json"
-    run_fresh(module, function, str(place), *arguments, log=folder / "log.txt", check=lambda: None, forked=forked)
-    return json.loads(place.read_text(encoding="utf-8"))
 
 
 @both_ways
@@ -112,18 +95,11 @@ def test_what_the_check_raises_kills_the_process(tmp_path, servers, forked):
 
 
 @on_linux
-def test_what_forked_processes_take_of_the_processor_counts_as_taken_by_their_server(tmp_path, servers):
-    called(tmp_path, "work")
-    (server,) = servers._running.values()
-    for _ in range(100):  # it takes them in when it hears of their end
-        times = psutil.Process(server._process.pid).cpu_times()
-        if times.children_user + times.children_system > 0.1:
-            return
-        time.sleep(0.05)
-    pytest.fail(f"they do not count: {times}")
-
-
-@on_linux
-def test_a_forked_process_is_as_large_as_a_started_one_before_it_grows(tmp_path, servers):
-    seen = called(tmp_path, "mapped", module=f"{CALLED}_with_torch")
-    assert seen["here"] > 0.95 * seen["before"]
+def test_in_a_folder_that_was_removed_a_process_is_started(tmp_path, monkeypatch, servers):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    run_fresh(CALLED, "fail", log=tmp_path / "log.txt", check=lambda: None)
+    assert "no such luck" in (tmp_path / "log.txt").read_text(encoding="utf-8")
+    assert not servers._running

@@ -1,8 +1,6 @@
 """Captured tiny models, and candidates built from them, each made once per session."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import torch
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.plan import bind_plan
-from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import Lowered, LoweringJob
 from ace_studio.records.recipes.plan import Plan, Precision
@@ -48,36 +45,6 @@ def make_job(captured: CapturedModel, plan: BoundPlan, folder: Path) -> Lowering
         device=torch.device("cpu"),
         folder=folder,
     )
-
-
-OPEN_ONE_AFTER_ANOTHER = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from ace_studio.engine.verify_child import verify
-for line in sys.stdin:
-    verify(line.strip())
-    print("done", flush=True)
-"""
-
-
-@pytest.fixture(scope="module")
-def opener(root: Path) -> Iterator[Callable[[Path, Reporter], None]]:
-    """Carries orders to verify out in one process, which has built nothing: to start one for each takes seconds."""
-    command = [sys.executable, "-c", OPEN_ONE_AFTER_ANOTHER, str(root)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
-
-        def carry_out(folder: Path, reporter: Reporter) -> None:
-            del reporter
-            (folder / "log.txt").touch()
-            process.stdin.write(f"{folder}\n")
-            process.stdin.flush()
-            for line in process.stdout:
-                if line == "done\n":
-                    return
-
-        yield carry_out
-        process.stdin.close()
 
 
 @pytest.fixture(scope="session")

@@ -103,8 +103,7 @@ def _doubts(document: Document, result: Result) -> list[str]:
 def _result_words(document: Document, result: Result) -> str:
     """What `_goal_words` says; where a later job has failed, that it is about the run before."""
     words = _goal_words(document, result)
-    is_before = document.ended_by is not None and result.error is None
-    return tr("The run before: {words}", words=words) if is_before else words
+    return tr("The run before: {words}", words=words) if document.is_result_earlier else words
 
 
 def _goal_words(document: Document, result: Result) -> str:

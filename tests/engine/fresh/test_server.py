@@ -1,0 +1,34 @@
+"""The process that forks: it ends with its orders, and takes in what it has forked."""
+
+import socket
+import subprocess
+import time
+
+import psutil
+import pytest
+
+from ace_studio.engine.fresh import fresh_python
+from tests.engine.fresh.calling import CALLED, called, on_linux
+
+pytestmark = on_linux
+
+
+def test_it_ends_when_nobody_can_order_any_more(tmp_path):
+    orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    number = theirs.fileno()
+    command = fresh_python("ace_studio.engine.fresh.server", "serve", str(number), CALLED, "note")
+    with theirs:
+        process = subprocess.Popen(command, pass_fds=[number])
+    orders.close()
+    assert process.wait(20) == 0
+
+
+def test_what_forked_processes_take_of_the_processor_counts_as_taken_by_it(tmp_path, servers):
+    called(tmp_path, "work")
+    (server,) = servers._running.values()
+    for _ in range(100):  # it takes them in when it hears of their end
+        times = psutil.Process(server._process.pid).cpu_times()
+        if times.children_user + times.children_system > 0.1:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"they do not count: {times}")
