@@ -33,7 +33,7 @@ from ace_studio.records.results import decode_result
 from tests.benchmarks.bench_kept_aside import KeptFound
 from tests.benchmarks.bench_layout import LayoutFound
 from tests.benchmarks.capture_row import RowFound, cpu_s
-from tests.benchmarks.children import run_child
+from tests.benchmarks.children import adopt_orphans, reap_orphans, run_child
 from tests.benchmarks.figures import (
     KEPT,
     README,
@@ -256,6 +256,7 @@ def run(name: str, options: argparse.Namespace) -> list[Figure]:
     before = time.monotonic(), _busy_s(), cpu_s()
     log = folder.with_suffix(".log")
     ending = run_child(benchmark.module, [word.format(**places) for word in words], log=log, limit_s=LIMIT_S)
+    reap_orphans()
     wall_s, all_s, own_s = (
         now - then for now, then in zip((time.monotonic(), _busy_s(), cpu_s()), before, strict=True)
     )
@@ -316,4 +317,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    adopt_orphans()  # here, and not in the process of a test
     sys.exit(main())
