@@ -14,6 +14,15 @@ what is measured.
 An example is the list of flat tensor inputs, as `Example.tensors` gives it.
 """
 
-from ace_studio.engine.quantize.simulate.int8_style import PAIRS, READS, RESULTS, Int8Style, int8_layout, rounding_sums
+from ace_studio.engine.quantize.simulate.int8_style import (
+    NNCF,
+    PAIRS,
+    READS,
+    RESULTS,
+    Int8Style,
+    int8_layout,
+    rounding_sums,
+    small_ends,
+)
 from ace_studio.engine.quantize.simulate.lockstep import Correct, Step
 from ace_studio.engine.quantize.simulate.simulator import FloatGraph, Simulator, float_graph

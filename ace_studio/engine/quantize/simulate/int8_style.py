@@ -3,7 +3,8 @@
 Every style rounds both factors of a product. Styles differ in what else they round (results, and for which readers)
 and in which ops behind a product compute in 8 bits too.
 
-- ``READS``: an 8-bit op rounds what it reads, for itself alone; results stay float. torch's PT2E graphs, NNCF's models.
+- ``READS``: an 8-bit op rounds what it reads, for itself alone; results stay float. torch's PT2E graphs.
+- ``NNCF``: the same, but a small convolution at the end of the model stays float. Models that NNCF made.
 - ``PAIRS``: ONNX models with pairs of QuantizeLinear and DequantizeLinear. Every 8-bit op has an 8-bit result, except a
   matrix product that only float ops read, or whose bias is a separate addition. Many ops behind a product are 8-bit.
 - ``RESULTS``: rounds inputs as ``READS`` does, and every 8-bit op has an 8-bit result. XNNPACK.
@@ -12,7 +13,7 @@ and in which ops behind a product compute in 8 bits too.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor, fx
@@ -75,6 +76,11 @@ class Int8Style:
     keeps_small_ends: bool = False
     """Whether a small convolution with no product behind it stays float."""
 
+    @property
+    def rounds_reads_only(self) -> bool:
+        """Whether results of 8-bit ops stay float, and no ops but products and their sums are 8-bit."""
+        return not self.rounds_results and not self.followers
+
 
 def _is_matrix_product(node: fx.Node) -> bool:
     return is_product(str(node.target)) and not is_convolution(str(node.target))
@@ -102,6 +108,7 @@ def _is_sum_with_stored(node: fx.Node) -> bool:
 
 _GATES = families.aten_ops("sigmoid.default silu.default silu_.default mul.Tensor")
 READS = Int8Style("reads")
+NNCF = Int8Style("nncf", keeps_small_ends=True)
 PAIRS = Int8Style(
     "pairs",
     followers=families.ADDING_OPS | families.CLAMPS | SAME_GRID | _OWN_GRID,
@@ -155,9 +162,7 @@ def int8_layout(
         for node in graph_module.graph.nodes
         if node.meta.get(OP_ID) in planned and is_product(str(node.target)) and not _reads_constant(node, ranges or {})
     ]
-    if style.keeps_small_ends:
-        products = _without_small_ends(graph_module, products)
-    eight_bit = set(products)
+    eight_bit = set(products) - small_ends(graph_module, style, planned)
     rounded: set[fx.Node] = set()  # those whose results exist in 8 bits only
     for node in graph_module.graph.nodes:
         is_behind = _follows_or_leads(node, eight_bit, style) or _is_gate(node, rounded, style)
@@ -313,18 +318,27 @@ def _behind_clamp(
     return users[0] if users[0] in eight_bit and is_affine else node
 
 
-def _without_small_ends(graph_module: fx.GraphModule, products: Sequence[fx.Node]) -> list[fx.Node]:
-    """The products but for convolutions with no product behind them and less than `SMALL_END_SHARE` of the weights."""
-    sizes = {}
-    for node in products:
-        role = op_role(str(node.target))
-        stored = constant_of(graph_module, node.args[role.weight]) if role is not None else None
-        sizes[node] = 0 if stored is None else stored.numel()
-    leading: set[fx.Node] = set()
+def small_ends(graph_module: fx.GraphModule, style: Int8Style, planned: Collection[str]) -> frozenset[fx.Node]:
+    """The convolutions planned int8-static that stay float: those with no product behind them and little weight.
+
+    Args:
+        graph_module: That of a `FloatGraph`.
+        style: That of the runtime.
+        planned: Op ids at int8-static. A convolution is small with less than `SMALL_END_SHARE` of their weights.
+    """
+    if not style.keeps_small_ends:
+        return frozenset()
+    sizes: dict[fx.Node, int] = {}
+    for node in graph_module.graph.nodes:
+        if node.meta.get(OP_ID) in planned and is_product(str(node.target)):
+            role = op_role(str(node.target))
+            stored = constant_of(graph_module, node.args[role.weight]) if role is not None else None
+            sizes[node] = 0 if stored is None else stored.numel()
+    leading: set[fx.Node] = set()  # to a product, planned or not
     for node in reversed(graph_module.graph.nodes):
-        if node in sizes or node in leading:
+        if is_product(str(node.target)) or node in leading:
             leading.update(node.all_input_nodes)
     small = SMALL_END_SHARE * sum(sizes.values())
-    return [
-        node for node in products if node in leading or sizes[node] >= small or not is_convolution(str(node.target))
-    ]
+    return frozenset(
+        node for node in sizes if node not in leading and sizes[node] < small and is_convolution(str(node.target))
+    )

@@ -15,7 +15,7 @@ from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.quantize.fidelity import decibels
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.simulate.arithmetic import How, OpArithmetic, copied
-from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Layout, int8_layout, rounding_sums
+from ace_studio.engine.quantize.simulate.int8_style import Int8Layout, int8_layout, rounding_sums, small_ends
 from ace_studio.engine.torch_private.operators import is_operator
 from ace_studio.records.recipes.plan import Precision, Scheme
 
@@ -31,16 +31,13 @@ class PlannedOps:
         self._plan = plan
         self._layout: Int8Layout | None = None
         planned = plan.ops_at(Precision.INT8_STATIC)
-        self._float_sums: frozenset[fx.Node] = frozenset()
+        graph_module, style = arithmetic.graph_module, arithmetic.style
+        self._kept_float: frozenset[fx.Node] = frozenset()
         if planned:  # a sum of what was computed in float stays float, whatever its own precision is
-            everywhere, here = (
-                rounding_sums(arithmetic.graph_module, arithmetic.style, ops) for ops in (None, planned)
-            )
-            self._float_sums = everywhere - here
-        if planned and arithmetic.style is not READS:  # in READS each op rounds its own inputs
-            self._layout = int8_layout(
-                arithmetic.graph_module, planned, arithmetic.style, ranges=arithmetic.ranges, scheme_of=plan.scheme_of
-            )
+            everywhere, here = (rounding_sums(graph_module, style, ops) for ops in (None, planned))
+            self._kept_float = (everywhere - here) | small_ends(graph_module, style, planned)
+        if planned and not style.rounds_reads_only:
+            self._layout = int8_layout(graph_module, planned, style, ranges=arithmetic.ranges, scheme_of=plan.scheme_of)
 
     def how(self, node: fx.Node) -> How | None:
         """Precision and scheme of a node that the plan changes; None for all others."""
@@ -51,7 +48,7 @@ class PlannedOps:
             return None
         if stores_table(str(node.target), precision):
             return precision, self._plan.scheme_of(op_id)
-        if precision is Precision.INT8_STATIC and node in self._float_sums:
+        if precision is Precision.INT8_STATIC and node in self._kept_float:
             return None
         if precision is Precision.INT8_STATIC and self._layout is not None and node not in self._layout.eight_bit:
             return None

@@ -88,7 +88,7 @@ def choose_static(
         more = f". So do {len(others)} more ops with such an input ({shown})" if others else ""
         job.reporter.warn("calibration-constant", words + more, where=first)
     products = [node for node in products if not _constant_inputs(node, ranges)]
-    reason = "it is the last convolution, and an 8-bit result would leave 256 scores"
+    reason = "it is the last convolution and small: 8 bits save little there, and every score shows them"
     floats = {**dict.fromkeys(_small_last_convolutions(program, products), reason), **(kept or {})}
     notes |= {program.owners[node.name][0]: floats[node.name] for node in products if node.name in floats}
     products = [node for node in products if node.name not in floats]
@@ -135,7 +135,7 @@ def _constant_inputs(node: Any, ranges: Ranges) -> list[float]:
 
 
 def _small_last_convolutions(program: OnnxProgram, products: Sequence[Any]) -> list[str]:
-    """Convolutions that no product follows, if they hold less than `SMALL_END_SHARE` of the planned weights.
+    """Convolutions that no product follows, with less than `SMALL_END_SHARE` of the weights that are planned 8-bit.
 
     An 8-bit convolution has an 8-bit result (a ``Gemm`` need not), so that many scores become equal: the last, tiny
     convolution alone lowered the AUC of a voice detector from .991 to .978.
@@ -143,7 +143,7 @@ def _small_last_convolutions(program: OnnxProgram, products: Sequence[Any]) -> l
     sizes = {tensor.name: int(np.prod(tensor.dims)) for tensor in program.model.graph.initializer}
     weights = {node.name: sum(sizes.get(name, 0) for name in node.input[1:2]) for node in products}
     total = sum(weights.values())
-    leading = _nodes_leading_to(program, {node.name for node in products})
+    leading = _nodes_leading_to_products(program)
     return [
         node.name
         for node in products
@@ -153,14 +153,14 @@ def _small_last_convolutions(program: OnnxProgram, products: Sequence[Any]) -> l
     ]
 
 
-def _nodes_leading_to(program: OnnxProgram, names: set[str]) -> set[str]:
-    """Names of the nodes from which another node of ``names`` is reached."""
+def _nodes_leading_to_products(program: OnnxProgram) -> set[str]:
+    """Names of the nodes from which a product is reached, at whatever precision it is."""
     wanted: set[str] = set()
     leading: set[str] = set()
     for node in reversed(program.model.graph.node):
         if wanted.intersection(node.output):
             leading.add(node.name)
-        if node.name in names or node.name in leading:
+        if node.op_type in PRODUCT_TYPES or node.name in leading:
             wanted.update(node.input)
     return leading
 

@@ -179,7 +179,7 @@ def _quantize(
                 activations_quantization_params=(
                     QuantizationParameters(per_channel=False) if _reads_moved_channels(program, chosen) else None
                 ),
-                overflow_fix=OverflowFix.ENABLE if int8_weight_bits() < 8 else None,
+                overflow_fix=OverflowFix.ENABLE if int8_weight_bits() < 8 else OverflowFix.DISABLE,
             ),
             ignored_scope=nncf.IgnoredScope(names=_ignored_static(program, chosen), types=_FLOAT_TYPES, validate=False),
         )

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, Int8Style
+from ace_studio.engine.quantize.simulate import NNCF, PAIRS, READS, RESULTS, Int8Style
 from ace_studio.records.targets import RoundingStyle
 
-STYLES = {RoundingStyle.READS: READS, RoundingStyle.RESULTS: RESULTS, RoundingStyle.PAIRS: PAIRS}
+STYLES = {
+    RoundingStyle.NNCF: NNCF,
+    RoundingStyle.READS: READS,
+    RoundingStyle.RESULTS: RESULTS,
+    RoundingStyle.PAIRS: PAIRS,
+}
 """From the style that rounds least to the one that rounds most."""
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from ace_studio.engine.quantize.calibrate import observe_ranges
-from ace_studio.engine.quantize.simulate import PAIRS, READS, RESULTS, int8_layout
+from ace_studio.engine.quantize.simulate import NNCF, PAIRS, READS, RESULTS, int8_layout, small_ends
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from tests.engine.quantize.simulate.plans import INT8, ops_of, plan_of, simulated_in, simulator_of
 
@@ -81,6 +81,29 @@ def test_a_small_last_convolution_stays_float_where_its_result_would_be_rounded(
     large = nn.Sequential(nn.Conv1d(2, 4, 3), nn.ReLU(), nn.Conv1d(4, 16, 3))
     assert _rounded_names(PAIRS, module=module, x=x) == {"relu"}
     assert _rounded_names(PAIRS, module=large, x=x) == {"relu", "conv1d_1"}
+
+
+def _two_small_convolutions():
+    return nn.Sequential(nn.Conv1d(2, 32, 9), nn.ReLU(), nn.Conv1d(32, 1, 1), nn.Conv1d(1, 1, 1))
+
+
+def test_a_small_last_convolution_stays_float_in_models_of_nncf_too():
+    x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
+    (simulator, plan, examples), (other, _, _) = (
+        simulated_in(style, module=_two_small_convolutions(), x=x) for style in (NNCF, READS)
+    )
+    ids = [op_id for op_id, _ in ops_of(simulator.graph_module)]
+    without = plan_of(simulator, INT8, only=set(ids[:-1]))
+    assert simulator.sqnr_db(plan, examples) == other.sqnr_db(without, examples) != other.sqnr_db(plan, examples)
+
+
+def test_a_small_convolution_in_front_of_a_float_one_is_not_the_last():
+    x = torch.randn(4, 2, 16, generator=torch.Generator().manual_seed(0))
+    simulator, _, _ = simulated_in(PAIRS, module=_two_small_convolutions(), x=x)
+    ids = [op_id for op_id, _ in ops_of(simulator.graph_module)]
+    assert {node.name for node in small_ends(simulator.graph_module, PAIRS, ids)} == {"conv1d_2"}
+    assert small_ends(simulator.graph_module, PAIRS, ids[:-1]) == frozenset()
+    assert small_ends(simulator.graph_module, READS, ids) == frozenset()
 
 
 class Gates(nn.Module):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx.static import with_followers
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.records.recipes.plan import PlanRule, Precision
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
 from tests.tiny_models import TinyModel, _random
 
@@ -49,6 +49,19 @@ def test_products_beside_a_mask_are_8_bit():
     assert (found["linear"], found["linear_1"]) == (Precision.INT8_STATIC, Precision.INT8_STATIC)
     for example in captured.examples:
         assert torch.isfinite(built(*example.args)).all()
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino"])
+def test_a_small_last_convolution_stays_float_and_one_in_front_of_it_does_not(target):
+    pytest.importorskip("openvino" if target == "openvino" else "onnxruntime")
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 4, 1), nn.ReLU(), nn.Conv2d(4, 2, 1))
+    captured = capture(TinyModel(module.eval(), ((torch.randn(2, 3, 8, 8),), (torch.randn(5, 3, 8, 8),))))
+    for last in (Precision.INT8_STATIC, Precision.FP32):
+        rules = (PlanRule(match="id:conv2d_2", precision=last),)
+        built = TARGETS[target].lower(job_for(TARGETS[target], captured, Precision.INT8_STATIC, rules=rules))
+        found = {one.op_id: one.actual for one in built.read_back()}
+        assert (found["conv2d_1"], found["conv2d_2"]) == (Precision.INT8_STATIC, Precision.FP32)
 
 
 def test_a_product_of_values_that_are_not_finite_is_refused():

@@ -9,11 +9,14 @@ pytest.importorskip("onnxscript")
 pytest.importorskip("openvino")
 pytest.importorskip("nncf")
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.recipes.plan import Precision
+from ace_studio.engine.targets.openvino import compress
+from ace_studio.engine.targets.openvino.library import import_openvino
+from ace_studio.records.recipes.plan import PlanRule, Precision
 from tests.engine.targets.onnx_cases import capture, job_for, sqnr_db
 from tests.tiny_models import TinyModel
 
@@ -65,3 +68,17 @@ def test_values_in_short_ranges_have_all_steps_of_their_grid(scale):
     lowered = TARGETS["openvino"].lower(job_for(TARGETS["openvino"], captured, Precision.INT8_STATIC))
     for example in captured.examples:
         assert sqnr_db(example.call(captured.module), example.call(lowered)) > 30
+
+
+@pytest.mark.parametrize("bits", [7, 8])
+def test_weights_have_as_many_bits_as_the_processor_multiplies_without_saturation(monkeypatch, tmp_path, bits):
+    monkeypatch.setattr(compress, "int8_weight_bits", lambda: bits)
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv1d(4, 16, 3), nn.ReLU(), nn.Conv1d(16, 16, 3), nn.ReLU(), nn.Conv1d(16, 16, 3))
+    captured = capture(TinyModel(module.eval(), [(torch.randn(1, 4, 24),), (torch.randn(2, 4, 32),)]))
+    rules = (PlanRule(match="id:conv1d_1", precision=Precision.FP32),)  # what reads a float value is a first layer
+    job = job_for(TARGETS["openvino"], captured, Precision.INT8_STATIC, rules=rules)
+    path = TARGETS["openvino"].lower(job).save(tmp_path)
+    ops = import_openvino().Core().read_model(str(path)).get_ops()
+    found = [op.data for op in ops if op.get_type_name() == "Constant" and op.data.dtype == np.int8]
+    assert [int(abs(weights.astype(int)).max()) for weights in found] == [2 ** (bits - 1) - 1] * 2

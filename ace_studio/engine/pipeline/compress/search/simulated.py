@@ -22,7 +22,14 @@ from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.simulate import READS, FloatGraph, Int8Style, Simulator, float_graph, rounding_sums
+from ace_studio.engine.quantize.simulate import (
+    FloatGraph,
+    Int8Style,
+    Simulator,
+    float_graph,
+    rounding_sums,
+    small_ends,
+)
 from ace_studio.records.messages import Phase
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Plan, Precision
@@ -81,11 +88,13 @@ def with_one_float(bound: BoundPlan, graph: FloatGraph, style: Int8Style) -> Bou
     """A plan with bf16 as a runtime computes it whose floats all have one type: what is not low is bf16 too."""
     planned = bound.ops_at(Precision.INT8_STATIC)
     sums = {node.meta[OP_ID] for node in rounding_sums(graph.graph_module, style, planned)}
+    ends = {node.meta[OP_ID] for node in small_ends(graph.graph_module, style, planned)}
     targets = {node.meta[OP_ID]: str(node.target) for node in graph.graph_module.graph.nodes if OP_ID in node.meta}
 
     def is_float(op_id: str, precision: Precision) -> bool:
-        if precision is Precision.INT8_STATIC and style is READS:  # there, only products and their sums round
-            return op_id in targets and not is_weighted(targets[op_id]) and op_id not in sums
+        if precision is Precision.INT8_STATIC and style.rounds_reads_only:
+            is_low = op_id in sums or (is_weighted(targets.get(op_id, "")) and op_id not in ends)
+            return op_id in targets and not is_low
         return precision is Precision.FP32
 
     ops = {

@@ -13,8 +13,9 @@ from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.simulated import Expectations, PlanSimulator, with_one_float
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.simulate import READS, float_graph
+from ace_studio.engine.quantize.simulate import NNCF, READS, float_graph
 from ace_studio.engine.targets import TARGETS
+from ace_studio.engine.torch_private.exporting import export_program
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Recipe
@@ -111,6 +112,16 @@ def test_where_all_floats_have_one_type_what_is_not_low_has_it(job):
     assert {op_id for op_id, one in mixed.items() if one is INT8} == {
         one for one in everything if is_weighted(table[one]) and one != second
     }
+
+
+def test_a_small_last_convolution_has_that_type_too():
+    module = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3), nn.Conv2d(16, 1, 1)).eval()
+    x = torch.randn(1, 3, 8, 8)
+    exported = export_program(module, (x,), {}, dynamic_shapes=None, strict=False)
+    graph = float_graph(SimpleNamespace(program=exported))
+    asked = {"conv2d": BF16, "relu": INT8, "conv2d_1": INT8, "conv2d_2": INT8}
+    computed = with_one_float(bound_at(Plan(default=INT8), asked), graph, NNCF).assigned
+    assert computed == {"conv2d": BF16, "relu": BF16, "conv2d_1": INT8, "conv2d_2": BF16}
 
 
 COMPENSATED = (ImproveMethod.COMPENSATE,)
