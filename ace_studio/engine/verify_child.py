@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -36,6 +37,8 @@ def verify(folder_name: str) -> int:
     torch.set_num_threads(order.threads)
     install_gate()
     try:
+        for name in order.imports:
+            importlib.import_module(name)
         memory = PeakMemory()
         answer: dict[str, object] = {"sqnr_db": _compare(folder, order, memory), "peak_bytes": memory.grown_bytes()}
     except Exception as error:  # noqa: BLE001 - border: a runtime's own errors become the verdict

@@ -48,6 +48,8 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
     opening_code: str = ""
     """Python that opens an artifact, and calls it in its last line. ``{path}``, ``{threads}`` and ``{options}`` are
     filled in, ``inputs`` are NumPy arrays. Empty: there is no short one."""
+    opening_imports: tuple[str, ...] = ()
+    """Modules of torch that opening an artifact imports, and ``import torch`` does not."""
     frontends: tuple[str, ...] = ("torch",)
     """Kinds of models that it takes: ``torch`` (captured from Python) and ``onnx`` (read from an ONNX file)."""
     rounding: RoundingStyle = RoundingStyle.READS
@@ -151,6 +153,7 @@ _ROWS = (
         name="eager",
         label="PyTorch eager",
         implementation="ace_studio.engine.targets.torch.eager:EagerTarget",
+        opening_imports=("torch._dynamo",),
         opening_code=_EXPORTED,
         times_source="each op of the captured graph called by itself in eager torch; median of several rounds",
         is_soon_built=True,
@@ -159,6 +162,7 @@ _ROWS = (
         name="inductor",
         label="PyTorch Inductor",
         implementation="ace_studio.engine.targets.torch.inductor:InductorTarget",
+        opening_imports=("torch._dynamo",),
         opening_code=_COMPILED,
         install="apt-get install g++",
         times_source="each kernel and library call of the compiled code by itself; median of several rounds",
@@ -174,6 +178,7 @@ _ROWS = (
         name="aoti",
         label="AOTInductor",
         implementation="ace_studio.engine.targets.torch.aoti:AotiTarget",
+        opening_imports=("torch._dynamo",),
         opening_code=_PACKAGE,
         install="apt-get install g++",
         is_in_auto=False,  # as fast as Inductor, but the build takes several times as long
@@ -237,6 +242,7 @@ _ROWS = (
         name="torchao-cuda",
         label="torchao on CUDA",
         implementation="ace_studio.engine.targets.torch.torchao_cuda:TorchaoCudaTarget",
+        opening_imports=("torch._dynamo",),
         packages=("torchao",),
         install="pip install 'torchao>=0.14,<0.20'",
         opener="inductor",

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ace_studio.engine.examples.stored_calls import StoredCall, write_tensors
 from ace_studio.engine.flow import Example
-from ace_studio.engine.fresh import run_fresh
+from ace_studio.engine.fresh import Preparation, run_fresh
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
@@ -53,6 +53,8 @@ class VerifyOrder(msgspec.Struct, frozen=True, kw_only=True):
     sys_path: tuple[str, ...] = ()
     registers: ModelSource | None = None
     """Source of the code that registers custom operators which the artifact calls."""
+    imports: tuple[str, ...] = ()
+    """Modules whose memory does not count as what the artifact needs."""
 
 
 def artifact_bytes(path: Path) -> int:
@@ -74,6 +76,7 @@ def verify_artifact(  # noqa: PLR0913 - a fresh process must be told everything
     device: torch.device,
     reporter: Reporter,
     registers: ModelSource | None = None,
+    imports: Sequence[str] = (),
 ) -> int | None:
     """Open an artifact in a new process, run it on every example and compare with ``expected``.
 
@@ -87,6 +90,7 @@ def verify_artifact(  # noqa: PLR0913 - a fresh process must be told everything
         device: Where the inputs are put before the call.
         reporter: May cancel; the process is then killed.
         registers: The user's model, if the artifact calls operators that its code registers.
+        imports: Modules that the target's ``load`` imports, as its row names them.
 
     Returns: Bytes that the process grew by at most to hold and run it; None where the system does not say.
     Raises: AceError(WRONG_CAPTURE) if it cannot be opened, does not run, or disagrees; details hold what it printed.
@@ -101,6 +105,7 @@ def verify_artifact(  # noqa: PLR0913 - a fresh process must be told everything
             threads=threads,
             device=str(device),
             registers=registers,
+            imports=tuple(imports),
         )
         return run_child(folder, order, examples, expected=expected, reporter=reporter)
 
@@ -121,14 +126,23 @@ def run_child(
     return _read_answer(folder, Path(order.path))
 
 
+_MODULE, _FUNCTION = "ace_studio.engine.verify_child", "verify"
+
+
+def prepare_verification(imports: Sequence[str]) -> Preparation:
+    """Have the process made ready that will verify artifacts on the CPU; ``imports`` are as in `verify_artifact`."""
+    return Preparation(_MODULE, _FUNCTION, imports)
+
+
 def _carry_out(folder: Path, order: VerifyOrder, reporter: Reporter) -> None:
     run_fresh(
-        "ace_studio.engine.verify_child",
-        "verify",
+        _MODULE,
+        _FUNCTION,
         str(folder),
         log=folder / LOG_NAME,
         check=_checks(reporter),
         forked=order.device == "cpu",
+        imports=order.imports,
     )
 
 

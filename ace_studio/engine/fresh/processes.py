@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +23,13 @@ _POLL_S = 0.05
 
 
 def run_fresh(
-    module: str, function: str, *arguments: str, log: Path, check: Callable[[], object], forked: bool = True
+    module: str,
+    function: str,
+    *arguments: str,
+    log: Path,
+    check: Callable[[], object],
+    forked: bool = True,
+    imports: Sequence[str] = (),
 ) -> None:
     """Call ``function(*arguments)`` of a module of this package in a new process, and wait for the end of it.
 
@@ -35,9 +41,32 @@ def run_fresh(
         check: Called while it runs; what it raises kills the process and is raised.
         forked: May be forked from a process that has imported the module, which takes hundredths of a second instead
             of seconds. False for a process that uses a GPU: CUDA does not survive a fork.
+        imports: Modules that a forked process finds imported.
     """
-    if not (forked and CAN_FORK and _run_forked(module, function, arguments, log=log, check=check)):
+    order = {"arguments": arguments, "log": str(log.resolve()), "imports": tuple(imports)}
+    if not (forked and CAN_FORK and _run_forked(module, function, order, check=check)):
         _run_started(fresh_python(module, function, *arguments), log=log, check=check)
+
+
+class Preparation:
+    """A process that is being made ready for `run_fresh` to fork from it, which takes seconds of processor time."""
+
+    def __init__(self, module: str, function: str, imports: Sequence[str] = ()) -> None:
+        """Start it; the arguments are as those of `run_fresh`."""
+        order = json.dumps({"imports": tuple(imports)}).encode()
+        self._unready = _SERVERS.fork(module, function, order) if CAN_FORK else None
+
+    def wait(self, check: Callable[[], object]) -> None:
+        """Wait until it has imported everything and disturbs no measurement. What ``check`` raises is raised."""
+        if self._unready is not None:
+            _wait(self._unready, check)
+            self.close()
+
+    def close(self) -> None:
+        """Do not wait for it any more."""
+        if self._unready is not None:
+            os.close(self._unready)
+            self._unready = None
 
 
 def _run_started(command: list[str], *, log: Path, check: Callable[[], object]) -> None:
@@ -55,17 +84,15 @@ def _run_started(command: list[str], *, log: Path, check: Callable[[], object]) 
             child.wait()
 
 
-def _run_forked(
-    module: str, function: str, arguments: tuple[str, ...], *, log: Path, check: Callable[[], object]
-) -> bool:
+def _run_forked(module: str, function: str, order: dict[str, object], *, check: Callable[[], object]) -> bool:
     """Whether a process could be forked; then it has ended."""
     try:
         folder = os.getcwd()  # noqa: PTH109
     except FileNotFoundError:  # somebody removed it; only a process that is started can be in it
         return False
-    order = json.dumps({"folder": folder, "log": str(log.resolve()), "arguments": arguments}).encode()
+    message = json.dumps({**order, "folder": folder}).encode()
     for _ in range(2):  # the server may have left just now, because nobody needed it for long
-        alive = _SERVERS.fork(module, function, order)
+        alive = _SERVERS.fork(module, function, message)
         if alive is None:
             return False
         with open(alive, "rb", buffering=0) as stream:  # noqa: PTH123 - a descriptor

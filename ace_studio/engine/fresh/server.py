@@ -1,7 +1,8 @@
 """A process that has imported a module, and forks itself for each order. Linux only.
 
 An order is a JSON object in one message of a socket, beside a file descriptor that only the forked process keeps open:
-whoever reads the other end gets the number of the process, and the end of the stream when it has ended.
+whoever reads the other end gets the number of the process, and the end of the stream when it has ended. An order to
+import alone forks nothing; there, the stream ends when everything has been imported.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import signal
 import socket
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from ace_studio.engine.fresh.mapped import map_again, mapped_file_pages
 
@@ -32,11 +35,8 @@ def serve(number: str, module: str, function: str) -> int:
         function: Its name in the module; takes the strings of the order and returns an exit status.
     """
     orders = socket.socket(fileno=int(number))
-    gc.disable()  # as in `fresh_python`, for what is imported here
-    call = getattr(importlib.import_module(module), function)
-    pages = mapped_file_pages()
-    gc.freeze()  # a collection in a forked process would else copy every page that it looks through
-    gc.enable()
+    pages = _with_imported([module])
+    call = getattr(sys.modules[module], function)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; who gave the order decides
     signal.signal(signal.SIGCHLD, _reap)
     orders.settimeout(IDLE_LIMIT_S)
@@ -45,13 +45,30 @@ def serve(number: str, module: str, function: str) -> int:
             message, (alive, *_), *_ = socket.recv_fds(orders, ORDER_LIMIT_BYTES, 1)
         except (TimeoutError, ValueError, OSError):
             return 0
+        order = json.loads(message)
+        if any(name not in sys.modules for name in order["imports"]):
+            pages = _with_imported(order["imports"])
+        if "arguments" not in order:
+            os.close(alive)
+            continue
         with warnings.catch_warnings(action="ignore"):  # of threads: the only other one is OpenBLAS's, which allows it
             forked = os.fork()
         if not forked:
             orders.close()
             map_again(pages)
-            return int(call(*_prepare(message, alive)))
+            return int(call(*_prepare(order, alive)))
         os.close(alive)
+
+
+def _with_imported(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Import modules; returns the pages of files that are mapped then."""
+    gc.disable()  # as in `fresh_python`
+    for name in names:
+        importlib.import_module(name)
+    pages = mapped_file_pages()
+    gc.freeze()  # a collection in a forked process would else copy every page that it looks through
+    gc.enable()
+    return pages
 
 
 def _reap(*_: object) -> None:
@@ -61,12 +78,11 @@ def _reap(*_: object) -> None:
             pass
 
 
-def _prepare(message: bytes, alive: int) -> list[str]:
+def _prepare(order: dict[str, Any], alive: int) -> list[str]:
     """Make the forked process what a started one would be; returns the arguments of the function."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.set_inheritable(alive, False)  # a program that the function starts may outlive it
-    order = json.loads(message)
     os.chdir(order["folder"])
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, sys.stdout.fileno())

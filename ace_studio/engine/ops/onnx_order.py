@@ -6,8 +6,6 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-import networkx
-
 
 def values_read(node: Any) -> Iterator[str]:
     """Values that a node reads, and outer values that the graphs inside of it read."""
@@ -29,6 +27,8 @@ def sort_nodes(graph: Any) -> None:
     edges = [(makers[name], at) for at, node in enumerate(graph.node) for name in values_read(node) if name in makers]
     if all(first < last for first, last in edges):
         return
+    import networkx  # noqa: PLC0415 - takes long to load, and few graphs are out of order
+
     order = networkx.DiGraph()
     order.add_nodes_from(range(len(graph.node)))
     order.add_edges_from(edges)

@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._export.serde import serialize
 from torch.export import Dim, ExportedProgram
-from torch.export._trace import _export
 from torch.fx.experimental import _config as _shape_config
 from torch.utils import _pytree as pytree
 
@@ -25,8 +23,13 @@ from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_ke
 from ace_studio.engine.torch_private.regions import inline_plain_regions
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
 
-SerializeError: type[Exception] = serialize.SerializeError
-"""What `torch.export.save` raises for an op that no file can hold."""
+
+def serialize_error() -> type[Exception]:
+    """What `torch.export.save` raises for an op that no file can hold."""
+    from torch._export.serde import serialize  # noqa: PLC0415 - it loads dynamo
+
+    error: type[Exception] = serialize.SerializeError
+    return error
 
 
 @contextmanager
@@ -62,6 +65,8 @@ def export_program(
         except (AttributeError, AssertionError, RuntimeError) as error:
             if strict or not any(words in str(error) for words in _GRADIENTS_NOT_FOLLOWED):
                 raise
+            from torch.export._trace import _export  # noqa: PLC0415 - it loads dynamo
+
             # The tracer of composite operators cannot follow these gradients; that of aten can.
             with _no_gradients_outside(module):
                 program = _export(*given, strict=False, pre_dispatch=False)

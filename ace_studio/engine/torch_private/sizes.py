@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 _INFINITE = 2**62
 """Bounds from here on are torch's way to say infinite."""
@@ -63,6 +62,8 @@ def size_hint(size: object) -> int:
 
 def is_always(condition: bool | torch.SymBool) -> bool:
     """Whether a comparison of (symbolic) sizes holds for all sizes in their ranges; nothing is guarded."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # noqa: PLC0415 - it loads sympy
+
     return statically_known_true(condition)
 
 

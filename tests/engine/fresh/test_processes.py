@@ -1,5 +1,6 @@
 """A function is called in a process of its own, forked or started, which ends when its caller wants it to."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ace_studio.engine.fresh import fresh_python, processes, run_fresh
+from ace_studio.engine.fresh import Preparation, fresh_python, processes, run_fresh
 from tests.engine.fresh.calling import CALLED, called, on_linux
 
 both_ways = pytest.mark.parametrize("forked", [pytest.param(True, marks=on_linux), False])
@@ -103,3 +104,32 @@ def test_in_a_folder_that_was_removed_a_process_is_started(tmp_path, monkeypatch
     run_fresh(CALLED, "fail", log=tmp_path / "log.txt", check=lambda: None)
     assert "no such luck" in (tmp_path / "log.txt").read_text(encoding="utf-8")
     assert not servers._running
+
+
+@on_linux
+def test_a_prepared_process_has_imported_what_is_forked_from_it(tmp_path, servers):
+    prepared = Preparation(CALLED, "loaded", imports=["colorsys"])
+    prepared.wait(lambda: None)
+    (server,) = servers._running.values()
+    place = tmp_path / "seen.json"
+    call = {"log": tmp_path / "log.txt", "check": lambda: None}
+    run_fresh(CALLED, "loaded", str(place), "colorsys", "chunk", **call)
+    assert json.loads(place.read_text(encoding="utf-8")) == {"colorsys": True, "chunk": False}
+    run_fresh(CALLED, "loaded", str(place), "colorsys", "chunk", **call, imports=["chunk"])
+    assert json.loads(place.read_text(encoding="utf-8")) == {"colorsys": True, "chunk": True}
+    assert [one._process.pid for one in servers._running.values()] == [server._process.pid]
+
+
+@on_linux
+def test_waiting_for_a_preparation_can_be_cancelled_and_nothing_is_forked_by_it(servers):
+    prepared = Preparation(CALLED, "loaded", imports=["json"])
+    with pytest.raises(InterruptedError):
+        prepared.wait(_cancelled)
+    prepared.close()
+    (server,) = servers._running.values()
+    assert psutil.Process(server._process.pid).children() == []
+    prepared.wait(_cancelled)  # closed: there is nothing to wait for
+
+
+def _cancelled():
+    raise InterruptedError

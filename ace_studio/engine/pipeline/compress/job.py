@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from ace_studio.engine import evaluate, measure
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
+from ace_studio.engine.fresh import Preparation
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.builders import Builders
 from ace_studio.engine.pipeline.compress.calibration import CalibrationExamples
@@ -88,6 +90,8 @@ class CompressionJob:
     """What several targets need and one of them made, such as the exported ONNX program."""
     builders: Builders | None = None
     """Processes that build candidates beside this one; None if this process builds alone."""
+    verifier: Preparation | None = None
+    """The process that artifacts will be verified with, which may still be importing."""
     state: JobState = field(default_factory=JobState)
 
     @classmethod
@@ -139,6 +143,14 @@ class CompressionJob:
             shared={} if shared is None else shared,
             state=JobState(baseline=Baseline(name=baseline)),
         )
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nothing that the job has started computes while the block runs."""
+        if self.verifier is not None:
+            self.verifier.wait(self.reporter.check)
+        with self.builders.paused() if self.builders is not None else nullcontext():
+            yield
 
     @property
     def reference(self) -> nn.Module:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
@@ -54,7 +53,7 @@ def find_ceilings(job: CompressionJob) -> None:
     """Learn what this machine can do at most, once per job; nothing on a GPU."""
     if job.state.ceilings is None and job.captured.device.type == "cpu":
         job.reporter.phase(Phase.MEASURE, "what this machine can do at most")
-        with job.builders.paused() if job.builders is not None else nullcontext():
+        with job.alone():
             job.state.ceilings = ceilings_here(processor_name(), threads=job.threads, folder=_ceilings_folder())
 
 

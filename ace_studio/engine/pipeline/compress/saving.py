@@ -112,6 +112,7 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
             device=job.captured.device,
             reporter=job.reporter.quiet(),
             registers=_registering_source(job, job.captured),
+            imports=candidate.target.row.opening_imports,
         )
     proof.set_result(  # the user's module may take part, and must not be called from another thread
         export.verify_subgraphs(

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from ace_studio.engine import evaluate
 from ace_studio.engine.examples.fitting import size_problem
+from ace_studio.engine.export import prepare_verification
 from ace_studio.engine.flow import Example
+from ace_studio.engine.fresh import Preparation
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.batches import measure_batches
 from ace_studio.engine.pipeline.compress.calibration import warn_about_calibration
@@ -51,8 +53,8 @@ def run_stages(job: CompressionJob) -> Outcome:
     _check_room(job, targets)
     threads_before = torch.get_num_threads()
     torch.set_num_threads(job.threads)
-    builders = _builders_for(job)
-    job = replace(job, builders=builders)
+    builders, verifier = _builders_for(job), _verifier_for(job, targets)
+    job = replace(job, builders=builders, verifier=verifier)
     try:
         step_model(job.captured, job.recipe.measure.decode)  # refuses unknown names before anything is built
         _measure_baseline(job)
@@ -72,6 +74,8 @@ def run_stages(job: CompressionJob) -> Outcome:
         find_worst(job)
         return conclude(job)
     finally:
+        if verifier is not None:
+            verifier.close()
         if builders is not None:
             builders.close()
         torch.set_num_threads(threads_before)
@@ -94,6 +98,13 @@ def _builders_for(job: CompressionJob) -> Builders | None:
             weight_bytes=state_bytes(captured.module),
         )
     )
+
+
+def _verifier_for(job: CompressionJob, targets: Sequence[Target]) -> Preparation | None:
+    """The process that will verify the artifacts on the CPU: it imports torch while the job builds."""
+    if job.captured.device.type != "cpu":
+        return None
+    return prepare_verification(list({name for target in targets for name in target.row.opening_imports}))
 
 
 LEAST_ROOM_BYTES = 1_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 
 import msgspec
 
@@ -27,7 +26,7 @@ def time_beside(
 ) -> tuple[measure.Samples, measure.Samples]:
     """A few rounds of another model and a candidate in turn: enough for a decision, not for the report."""
     example = job.captured.examples[0]
-    with job.builders.paused() if job.builders is not None else nullcontext():
+    with job.alone():
         samples = measure.measure_interleaved(
             {"other": bound_call(example, other), "candidate": bound_call(example, candidate.lowered)},
             rounds=rounds,
@@ -110,7 +109,8 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
             between=watch.look if watch else lambda: None,
         )
 
-    samples, change = (measured(), "") if is_gpu else disturbance.measure_steadily(measured, job.reporter)
+    with job.alone():
+        samples, change = (measured(), "") if is_gpu else disturbance.measure_steadily(measured, job.reporter)
     base = samples.pop(job.state.baseline.name)
     _warn_if_faster(job, base, samples.pop(_GIVEN, None))
     floats = {name: samples.pop(f"{name} fp32, to compare with") for name in references}

@@ -22,7 +22,7 @@ from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error
 from ace_studio.engine.targets.torch.read_back import kernels_of
-from ace_studio.engine.torch_private.exporting import DYNAMIC, SerializeError, export_program
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program, serialize_error
 from ace_studio.engine.torch_private.inductor import CompiledNode
 from ace_studio.engine.torch_private.operators import register_quantized_ops
 from ace_studio.records.errors import AceError, ErrorCode, explained
@@ -71,7 +71,7 @@ class TorchLowered(Lowered):
         try:
             with native_stream(path) as stream:
                 torch.export.save(program, stream)
-        except SerializeError as error:
+        except serialize_error() as error:
             op = _NOT_STORED.search(str(error))
             raise library_error(
                 ErrorCode.UNSUPPORTED,

@@ -7,7 +7,7 @@ import torch
 
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.torch.program import compiler_problem, load_flat_graph, pinned
-from ace_studio.engine.torch_private.exporting import SerializeError
+from ace_studio.engine.torch_private.exporting import serialize_error
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import Precision
 from tests.engine.targets.conftest import bound, captured_model, make_job
@@ -58,7 +58,7 @@ def test_without_a_compiler_it_is_named(monkeypatch):
 
 def test_an_op_that_no_program_file_can_hold_is_named_with_a_remedy(tmp_path, monkeypatch):
     def refuse(*_: object) -> None:
-        raise SerializeError("Failed serializing node scan in graph: ...")
+        raise serialize_error()("Failed serializing node scan in graph: ...")
 
     captured = captured_model("mlp")
     lowered = TARGETS["eager"].lower(make_job(captured, bound("eager", captured, Precision.FP32), tmp_path))
