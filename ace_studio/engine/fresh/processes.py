@@ -20,6 +20,8 @@ from ace_studio.engine.fresh.python import fresh_python
 CAN_FORK = sys.platform == "linux"
 """macOS can fork too, but its own libraries may not be used afterwards."""
 _POLL_S = 0.05
+_ADDRESS = "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"
+"""Variable that torch's compiler sets to an address of its own process; every process sets it anew."""
 
 
 def run_fresh(
@@ -132,7 +134,7 @@ class _Servers:
         with self._lock:
             for _ in range(2):
                 server = self._running.get((module, function))
-                if server is None or server.environment != dict(os.environ):
+                if server is None or server.environment != _environment():
                     self._end(module, function)
                     server = self._running[module, function] = _Server(module, function)
                 with suppress(OSError):
@@ -152,17 +154,22 @@ class _Servers:
                 self._end(*one)
 
 
+def _environment() -> dict[str, str]:
+    """The environment that a new process is given."""
+    return {name: value for name, value in os.environ.items() if name != _ADDRESS}
+
+
 class _Server:
     """A process that has imported the module, and the socket that orders are sent by."""
 
     def __init__(self, module: str, function: str) -> None:
-        self.environment = dict(os.environ)
+        self.environment = _environment()
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = fresh_python("ace_studio.engine.fresh.server", "serve", str(theirs.fileno()), module, function)
         nothing = subprocess.DEVNULL  # a server that does not start is replaced by a process whose log says why
         with theirs:
             self._process = subprocess.Popen(
-                command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=[theirs.fileno()]
+                command, stdin=nothing, stdout=nothing, stderr=nothing, pass_fds=[theirs.fileno()], env=self.environment
             )
 
     def give(self, order: bytes) -> int:

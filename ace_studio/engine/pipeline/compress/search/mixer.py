@@ -118,13 +118,12 @@ class Mixer:
             )
 
         def evaluate(solution: Solution) -> Evaluation:
-            is_simulated = min_db is not None
-            expected_db = self._expected.expected_db(solution.chosen) if is_simulated else None
-            methods = self._expected.methods_for(solution.chosen) if is_simulated else self._methods
+            expected_db = None if least is Least.NOISE else self._expected.expected_db(solution.chosen)
+            methods = self._methods if expected_db is None else self._expected.methods_for(solution.chosen)
             step = self._build(solution, methods, expected_db)
             if step is None or step.sqnr_db is None:
                 return Evaluation(is_accurate=False, is_affordable=False, ends=True)
-            if is_simulated:
+            if expected_db is not None:
                 self._expected.learn(solution.chosen, methods, step.sqnr_db)
             return judged(step)
 
@@ -132,7 +131,7 @@ class Mixer:
         known = {self._mixture.uniform(one): judged(step) for one, step in steps.items() if step is not None}
         is_quick = all(step.seconds <= QUICK_S for step in steps.values() if step is not None)
         others = [one.step for one in self._evaluator.plans if one.step.meets and one.step not in steps.values()]
-        if min_db is not None:
+        if least is not Least.NOISE:
             self._learn_from_uniform()
         lesson = find_mixtures(
             self._mixture,

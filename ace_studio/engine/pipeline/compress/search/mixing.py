@@ -2,7 +2,8 @@
 
 At first the builds with all ops at one precision are known. Where the goal bounds the fidelity, the program is asked
 for what that leaves room for. Where it bounds a metric, whose relation to the fidelity nobody knows, the search halves
-the distance between what was accurate and what was not.
+the distance between the fidelities of what was accurate and of what was not. A simulation says what fidelity a mixture
+will have, where there is one; else the noises of its groups are added up.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def find_mixtures(  # noqa: PLR0913 - what is known, what is wanted, and two way
             low: those for which it does not pay.
         rival: The least figure among the builds that meet the goal and are none of these mixtures.
         expected_db: The fidelity that the build of a mixture is expected to show, by simulation; None if nothing is
-            known. Asked where the goal requires a fidelity.
+            known.
     """
     search = _Mixing(
         mixture,
@@ -213,20 +214,31 @@ class _Mixing:
             return None
         if self._least is Least.NOISE:
             return self._new(self._solve(None))
+        is_simulated = all(self._expected_db(at) is not None for at in self._known)
         if self._min_db is not None:
-            if all(self._expected_db(at) is not None for at in self._known):
-                return self._by_simulation(self._min_db)
+            if is_simulated:
+                return self._worth_a_build(self._by_simulation(self._min_db))
             aimed = (self._worth_a_build(self._solve(10.0 ** (-db / 10.0))) for db in self._aims_db(self._min_db))
             return next((one for one in aimed if one is not None), None)
-        low, high = self._inaccurate_db(), self._accurate_db()
+        return (
+            self._halved(self._measured_db, self._by_simulation)
+            if is_simulated
+            else self._halved(self._predicted_db, lambda db: self._solve(10.0 ** (-db / 10.0)))
+        )
+
+    def _halved(
+        self, fidelity_db: Callable[[Chosen], float], found_at: Callable[[float], Solution | None]
+    ) -> Solution | None:
+        """The next mixture between what was accurate and what was not, by fidelity in dB."""
+        low, high = self._bounds_db(fidelity_db)
         if low is None:  # everything known is accurate: what is as noisy as the noisiest of it will be, too
-            return None if high is None else self._worth_a_build(self._solve(10.0 ** (-high / 10.0)))
+            return None if high is None else self._worth_a_build(found_at(high))
         if high is None or high > low + _FAR_DB:
             high = low + 2.0 * self._gain_db
             self._gain_db *= 2.0
         for _ in range(_MOST_HALVINGS):
             high = (low + high) / 2.0
-            if (found := self._promising(self._solve(10.0 ** (-high / 10.0)))) is not None:
+            if (found := self._promising(found_at(high))) is not None:
                 return found
         return None
 
@@ -255,8 +267,7 @@ class _Mixing:
             if not low < asked < high:
                 asked = (low + high) / 2.0
         self._asked_db = asked
-        fastest = min(found, key=lambda one: one.figure(self._least), default=None)
-        return self._worth_a_build(fastest)
+        return min(found, key=lambda one: one.figure(self._least), default=None)
 
     def _aims_db(self, needed_db: float) -> tuple[float, ...]:
         """Predicted fidelities that may let the next build have what is needed, the safest first.
@@ -318,15 +329,19 @@ class _Mixing:
     def _predicted_db(self, chosen: Chosen) -> float:
         return decibels(1.0, self._mixture.of(chosen).noise)
 
-    def _inaccurate_db(self) -> float | None:
-        """Predicted fidelity of the most exact mixture that is not accurate; None if none is known."""
-        return max((self._predicted_db(at) for at, one in self._known.items() if not one.is_accurate), default=None)
+    def _measured_db(self, chosen: Chosen) -> float:
+        """Of a mixture that was built."""
+        measured = self._known[chosen].sqnr_db
+        return self._predicted_db(chosen) if measured is None else measured
 
-    def _accurate_db(self) -> float | None:
-        """Predicted fidelity of the least exact mixture that is accurate and above what is not."""
-        low = self._inaccurate_db()
-        found = (self._predicted_db(at) for at, one in self._known.items() if one.is_accurate)
-        return min((one for one in found if low is None or one > low), default=None)
+    def _bounds_db(self, fidelity_db: Callable[[Chosen], float]) -> tuple[float | None, float | None]:
+        """Fidelity of the most exact mixture that is not accurate, and of the least exact one above that is.
+
+        None where no such mixture is known.
+        """
+        low = max((fidelity_db(at) for at, one in self._known.items() if not one.is_accurate), default=None)
+        accurate = (fidelity_db(at) for at, one in self._known.items() if one.is_accurate)
+        return low, min((one for one in accurate if low is None or one > low), default=None)
 
 
 def _within(most: float, value: float) -> float:

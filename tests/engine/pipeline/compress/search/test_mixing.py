@@ -110,19 +110,39 @@ class Entangled(Model):
         return replace(super().judged(chosen), sqnr_db=fidelity, is_accurate=fidelity >= self.needed_db)
 
 
+def _searched_with_simulation(model, **options):
+    expected = Expectations(lambda chosen, _: model.simulated_db(chosen), [()])
+    for chosen, one in model.known.items():
+        expected.learn(chosen, (), one.sqnr_db)
+    options = {"least": Least.TIME, "limits": Limits(), **options}
+    find_mixtures(model.mixture, model.known, model, expected_db=expected.expected_db, **options)
+    return model
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("needed_db", [20.0, 30.0])
 def test_a_simulation_finds_at_once_what_the_sum_of_the_noises_takes_more_builds_for(needed_db, seed):
     known, simulated = (Entangled(_mixture(seed=seed), needed_db=needed_db) for _ in range(2))
-    options = {"least": Least.TIME, "limits": Limits(), "min_db": needed_db}
-    find_mixtures(known.mixture, known.known, known, **options)
-    expected = Expectations(lambda chosen, _: simulated.simulated_db(chosen), [()])
-    for chosen, one in simulated.known.items():
-        expected.learn(chosen, (), one.sqnr_db)
-    find_mixtures(simulated.mixture, simulated.known, simulated, expected_db=expected.expected_db, **options)
+    _search(known, min_db=needed_db)
+    _searched_with_simulation(simulated, min_db=needed_db)
     assert simulated.judged(simulated.built[0].chosen).is_accurate
     assert len(simulated.built) <= len(known.built)
     assert simulated.best() <= known.best() * 1.01
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("needed_db", [20.0, 30.0])
+def test_where_a_metric_decides_a_simulation_says_which_mixtures_lie_between_two_that_were_built(needed_db, seed):
+    """The measured fidelities of the builds are as far apart as asked for, although their noises do not add up."""
+    known, simulated = (Entangled(_mixture(seed=seed), needed_db=needed_db) for _ in range(2))
+    _search(known)
+    _searched_with_simulation(simulated)
+    first, second = (simulated.judged(one.chosen).sqnr_db for one in simulated.built[:2])
+    low = simulated.judged(simulated.mixture.uniform(LOW)).sqnr_db
+    assert first - low == pytest.approx(10.0, abs=1.5)
+    assert second - first == pytest.approx(20.0 if first < needed_db else -5.0, abs=1.5)
+    assert simulated.best() <= known.best() * 1.05
+    assert len(simulated.built) <= MOST_EVALUATIONS
 
 
 def test_without_a_simulation_the_sum_of_the_noises_decides():
