@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def _run_started(command: list[str], *, log: Path, check: Callable[[], object]) 
             child.wait()
 
 
-def _run_forked(module: str, function: str, order: dict[str, object], *, check: Callable[[], object]) -> bool:
+def _run_forked(module: str, function: str, order: Mapping[str, object], *, check: Callable[[], object]) -> bool:
     """Whether a process could be forked; then it has ended."""
     try:
         folder = os.getcwd()  # noqa: PTH109
