@@ -1,7 +1,7 @@
 """Latencies of the baseline and the candidates, in the same rounds."""
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -32,14 +32,14 @@ def candidate(name, seconds):
     return made
 
 
-def job(*running, builders=None, given=None):
+def job(*running, alone=nullcontext, given=None):
     told = []
     return SimpleNamespace(
         state=SimpleNamespace(baseline=Baseline(), running=running),
         captured=SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu")),
         loaded=SimpleNamespace(original=None, frontend="torch", given=given),
         reference=busy_for(0.004), recipe=Recipe(measure=MeasureChoice(rounds=4)), reporter=Reporter(), threads=1,
-        builders=builders, told=told, tell=told.append, tell_baseline=lambda: told.append("baseline"),
+        alone=alone, told=told, tell=told.append, tell_baseline=lambda: told.append("baseline"),
     )  # fmt: skip
 
 
@@ -69,20 +69,23 @@ def test_it_is_told_if_the_model_is_faster_as_it_was_given(low, problem, is_told
     assert len(shared.told) == 2
 
 
-def test_the_processes_that_build_are_paused_while_two_models_are_timed():
-    events = []
-
+def _noting(events):
     @contextmanager
-    def paused():
-        events.append("paused")
+    def alone():
+        events.append("alone")
         yield
-        events.append("resumed")
+        events.append("together")
 
-    shared = job(builders=SimpleNamespace(paused=paused))
+    return alone
+
+
+def test_nothing_else_computes_while_two_models_are_timed():
+    events = []
+    shared = job(alone=_noting(events))
     other, own = timing.time_beside(shared, lambda _: events.append("call"), candidate("own", 0.001), rounds=2)
     assert (len(other.wall_ms), len(own.wall_ms)) == (2, 2)
-    assert events[0] == "paused"
-    assert events[-1] == "resumed"
+    assert events[0] == "alone"
+    assert events[-1] == "together"
 
 
 def test_a_candidate_that_was_not_built_cannot_be_timed():

@@ -2,6 +2,7 @@
 
 import copy
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -128,7 +129,7 @@ def candidate(name: str, seconds: float, *, sqnr_db: float = 30.0) -> Candidate:
 
 def race_job(recipe: Recipe = SEARCH) -> SimpleNamespace:
     captured = SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu"))
-    return SimpleNamespace(recipe=recipe, captured=captured, state=JobState(), reporter=Reporter(), builders=None)
+    return SimpleNamespace(recipe=recipe, captured=captured, state=JobState(), reporter=Reporter(), alone=nullcontext)
 
 
 def run_race(shared: SimpleNamespace, *entering: Candidate) -> None:
