@@ -288,7 +288,6 @@ def watched_attempt(name: str, limit_s: float, *, module: nn.Module, reporter: R
 
     Raises: CaptureTimeoutError or CaptureInterruptedError out of the block.
     """
-    dynamo.load_tracers()
     reporter.emit(AttemptStarted(job=reporter.job, name=name, limit_s=limit_s))
     try:
         with (

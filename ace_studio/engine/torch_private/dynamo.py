@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 import traceback
@@ -13,6 +12,9 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 import torch
+import torch._dynamo.config as _settings  # here, because loading it must not be interrupted, nor lack file descriptors
+import torch.export._trace  # as dynamo
+from torch._dynamo import symbolic_convert
 from torch.fx.experimental import _config as _shape_config
 
 from ace_studio.engine.replaced import replaced_attribute
@@ -21,12 +23,6 @@ from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_ke
 from ace_studio.engine.torch_private.symbols import short_sizes
 
 # --- loading and forgetting ---
-
-
-def load_tracers() -> None:
-    """Import what every tracer needs. It takes seconds the first time, and must not be interrupted halfway."""
-    for name in ("torch.fx.experimental.symbolic_shapes", "torch._dynamo"):
-        importlib.import_module(name)
 
 
 def forget_traces() -> None:
@@ -58,21 +54,19 @@ def _forget_stale_imports() -> None:
 @contextmanager
 def whole_graph_capture() -> Iterator[None]:
     """Set torch.compile so that it keeps free sizes distinct and captures whole graphs as often as possible."""
-    import torch._dynamo.config as settings  # noqa: PLC0415 - loading the compiler takes seconds
-
     wanted: dict[str, Any] = {
         "allow_rnn": True,
         "capture_scalar_outputs": True,
         "capture_dynamic_output_shape_ops": True,
         "inline_inbuilt_nn_modules": True,
     }
-    chosen = {name: value for name, value in wanted.items() if hasattr(settings, name)}
+    chosen = {name: value for name, value in wanted.items() if hasattr(_settings, name)}
     was_fast = torch.backends.mha.get_fastpath_enabled()
     # One opaque op for a whole encoder layer is fast, but nothing in it could have a precision of its own.
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         with (
-            settings.patch(chosen),
+            _settings.patch(chosen),
             sizes_of_one_are_ordinary(),
             recurrent_layers_kept_whole(),
             short_sizes(),
@@ -147,8 +141,6 @@ class HeardBreak:
 @contextmanager
 def graph_breaks_heard(hear: Callable[[HeardBreak], object]) -> Iterator[None]:
     """Call ``hear`` for every place at which the compiler stops, while the block runs."""
-    from torch._dynamo import symbolic_convert  # noqa: PLC0415 - loading the compiler takes seconds
-
     owner: Any = symbolic_convert.InstructionTranslatorBase
     before = getattr(owner, "log_graph_break", None)
     if before is None:  # another release of torch reports breaks elsewhere; subgraphs are found all the same

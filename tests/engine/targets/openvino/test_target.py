@@ -21,7 +21,7 @@ from torch import nn
 
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.quantize.simulate import PAIRS, READS
+from ace_studio.engine.quantize.simulate import NNCF, PAIRS
 from ace_studio.engine.subgraphs import run_pieces
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.openvino import target as openvino
@@ -375,7 +375,7 @@ def test_one_position_of_an_8_bit_product_loses_its_dimension():
 
 def test_it_rounds_in_pairs_where_nncf_cannot_make_the_grids():
     int8, plain = Plan(default=Precision.INT8_STATIC), RangeChoice()
-    assert TARGET.int8_style(int8, plain) is READS
+    assert TARGET.int8_style(int8, plain) is NNCF
     assert TARGET.int8_style(int8, RangeChoice(Observer.MSE)) is PAIRS
     symmetric = Plan(default=Precision.INT8_STATIC, activations=ActivationGrid.SYMMETRIC)
     assert TARGET.int8_style(symmetric, plain) is PAIRS
