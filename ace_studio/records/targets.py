@@ -146,6 +146,8 @@ os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"  # its code checks types, sizes an
 model = torch._inductor.aoti_load_package({path})
 outputs = model(*(torch.from_numpy(one).contiguous() for one in inputs))"""
 
+_COMPILER = ("torch._dynamo",)
+
 # The speed-ups were measured with one thread on a Zen 4 processor (avx512_vnni, avx512_bf16) with torch 2.13,
 # interleaved: ResNet50 and MobileNetV2 for convolutions, MiniLM and BERT for matrices. Other processors differ.
 _ROWS = (
@@ -153,7 +155,7 @@ _ROWS = (
         name="eager",
         label="PyTorch eager",
         implementation="ace_studio.engine.targets.torch.eager:EagerTarget",
-        opening_imports=("torch._dynamo",),
+        opening_imports=_COMPILER,
         opening_code=_EXPORTED,
         times_source="each op of the captured graph called by itself in eager torch; median of several rounds",
         is_soon_built=True,
@@ -162,7 +164,7 @@ _ROWS = (
         name="inductor",
         label="PyTorch Inductor",
         implementation="ace_studio.engine.targets.torch.inductor:InductorTarget",
-        opening_imports=("torch._dynamo",),
+        opening_imports=_COMPILER,
         opening_code=_COMPILED,
         install="apt-get install g++",
         times_source="each kernel and library call of the compiled code by itself; median of several rounds",
@@ -178,7 +180,7 @@ _ROWS = (
         name="aoti",
         label="AOTInductor",
         implementation="ace_studio.engine.targets.torch.aoti:AotiTarget",
-        opening_imports=("torch._dynamo",),
+        opening_imports=_COMPILER,
         opening_code=_PACKAGE,
         install="apt-get install g++",
         is_in_auto=False,  # as fast as Inductor, but the build takes several times as long
@@ -242,7 +244,7 @@ _ROWS = (
         name="torchao-cuda",
         label="torchao on CUDA",
         implementation="ace_studio.engine.targets.torch.torchao_cuda:TorchaoCudaTarget",
-        opening_imports=("torch._dynamo",),
+        opening_imports=_COMPILER,
         packages=("torchao",),
         install="pip install 'torchao>=0.14,<0.20'",
         opener="inductor",

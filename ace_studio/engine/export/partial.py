@@ -70,7 +70,7 @@ def verify_subgraphs(
             calls=calls,
             model=source,
             sys_path=tuple(str(one) for one in sys.path),  # entries may be paths
-            imports=("torch._dynamo",),
+            imports=("torch._dynamo",),  # the code beside the subgraphs calls torch.compile
         )
         return run_child(folder, order, examples, expected=expected, reporter=reporter)
 
