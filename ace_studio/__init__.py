@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ace_studio.api import CompileResult, compile, try_fixes
     from ace_studio.sweeps.entry import sweep
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 COMPLETE_VARIABLE = "_ACE_STUDIO_COMPLETE"
 """The variable with which a shell asks the command for completions (``ace-studio completion``)."""
 __all__ = ["CompileResult", "__version__", "compile", "sweep", "try_fixes"]

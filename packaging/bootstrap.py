@@ -306,7 +306,7 @@ def choose_start(arguments: Sequence[str]) -> Start:
             code = "print('.venv is ready; start with: packaging/ace')"
             return Start(("-I", "-c", code), ("all", "test") if "--test" in rest else ("all",))
         case "test":
-            options = ("-m", "not benchmark", *xdist_options(rest), *rest)
+            options = ("-m", "not benchmark", "-q", "--bar", "--durations=10", *xdist_options(rest), *rest)
             return Start(("-m", "pytest", *options), ("all", "test"), is_in_root=True)
         case "check":
             return Start(("packaging/check.py", *rest), ("all", "test"), is_in_root=True)

@@ -15,9 +15,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from ace_studio.engine.fresh.processes import OF_ONE_PROCESS
+from ace_studio.jobs import launch
 from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.scratch import SHARED_VARIABLE, compiled_code_folder
+from tests import seconds
+from tests.forked_engines import ForkServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -57,6 +61,19 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["ACE_STUDIO_CACHE"] = "off"  # no test may depend on what another one captured
 os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
+# pytest changes it for each test; the process that verifies artifacts would be made anew, which takes seconds.
+OF_ONE_PROCESS.add("PYTEST_CURRENT_TEST")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what `packaging/ace test` says."""
+    parser.addoption("--full", action="store_true", help="also rows that find what other rows of their matrix find")
+    parser.addoption("--bar", action="store_true", help="a bar with an estimate of the rest instead of dots")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count the seconds of each folder."""
+    seconds.register(config)
 
 
 def pytest_unconfigure() -> None:
@@ -83,8 +100,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put slow tests last in the share of each process, so that a slow machine runs all others before its limit.
 
-    Each process of xdist begins with an equal part of the list, in order.
+    Each process of xdist begins with an equal part of the list, in order. What is marked ``full`` needs ``--full``.
     """
+    if not config.option.full:
+        left_out = [one for one in items if one.get_closest_marker("full") is not None]
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
+            items[:] = [one for one in items if one.get_closest_marker("full") is None]
     processes = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     parts = ([one for one in items if not _is_slow(one)], [one for one in items if _is_slow(one)])
     items[:] = [
@@ -126,9 +148,26 @@ def fake_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(HANDLERS_VARIABLE, str(ROOT / "tests" / "jobs" / "fake_engine.py"))
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """The process that engines and commands are forked from."""
+    made = ForkServer()
+    yield made
+    made.close()
+
+
 @pytest.fixture(scope="module")
-def executor() -> Iterator[WorkerExecutor]:
-    """One engine for the tests of a module, whose start takes seconds: what one of them breaks shows in the next."""
+def forked_engines(fork_server: ForkServer) -> Iterator[ForkServer]:
+    """Engines that are started in this module are forked from the fork server, which takes hundredths of a second."""
+    fork_server.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch, "_popen", fork_server.popen)
+        yield fork_server
+
+
+@pytest.fixture(scope="module")
+def executor(forked_engines: ForkServer) -> Iterator[WorkerExecutor]:
+    """One engine for the tests of a module: what one of them breaks shows in the next."""
     with WorkerExecutor() as made:
         yield made
 

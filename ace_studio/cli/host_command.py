@@ -27,11 +27,7 @@ def check(
     as_json: JsonFlag = False,
 ) -> int:
     """Say what a host has for an engine, what is missing, and the line that installs it."""
-    console = Console(as_json=as_json)
-    report = check_host(host, python)
-    console.answer(report, show_host, document={"format": 1, **msgspec.to_builtins(report)})
-    console.show_problems(report.problems)
-    return report.problems[0].exit_code if report.problems else ExitCode.DONE
+    return _answer(check_host(host, python), Console(as_json=as_json))
 
 
 @host_app.command(name="install")
@@ -49,10 +45,15 @@ def install(
         report = check_host(host, made)
     else:
         console.say(f"Nothing is missing on {host}")
-    console.answer(report, show_host, document={"format": 1, **msgspec.to_builtins(report)})
-    console.show_problems(report.problems)
+    code = _answer(report, console)
     if not report.problems:
         console.say(f'In the recipe: [engine] host = "{host}", python = "{report.python or "python3"}"')
+    return code
+
+
+def _answer(report: HostReport, console: Console) -> int:
+    console.answer(report, show_host, document={"format": 1, **msgspec.to_builtins(report)})
+    console.show_problems(report.problems)
     return report.problems[0].exit_code if report.problems else ExitCode.DONE
 
 

@@ -15,7 +15,7 @@ _LIBRARY_FOLDER = f"{Path(sysconfig.get_path('stdlib')).resolve()}/"
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.cache
 def is_user_file(file: str) -> bool:
     """Whether a source file is neither torch's, nor Python's, nor ours; a library such as torchvision is the user's.
 

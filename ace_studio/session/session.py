@@ -55,8 +55,6 @@ _QUEUE_STATES: dict[type[messages.AnyEvent], QueueState] = {
     messages.JobCancelled: QueueState.CANCELLED,
 }
 
-__all__ = ["EngineLink", "Listener", "Session"]
-
 
 class Session:
     """The user's work: choices with undo, findings, and the conversation with the engine.

@@ -8,12 +8,15 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import ace_studio
 from ace_studio.jobs.engine_packs import platform_tag
 
 PYTHON = sys.executable  # tests put another program in its place
+SERIES = ace_studio.__version__.rpartition(".")[0]
+"""Packs of these versions fit this program."""
 
 
-def pack_named(version: str = "0.2.0", kind: str = "cpu") -> str:
+def pack_named(version: str = ace_studio.__version__, kind: str = "cpu") -> str:
     return f"ace-engine-{version}-{platform_tag()}-{kind}"
 
 

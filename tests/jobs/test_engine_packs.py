@@ -12,7 +12,7 @@ import pytest
 from ace_studio.jobs import engine_packs, launch
 from ace_studio.jobs.engine_packs import InstallStep, best_pack, find_packs, install, offered_files, remove
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.jobs.packs import make_pack, pack_named, write_hash
+from tests.jobs.packs import SERIES, make_pack, pack_named, write_hash
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
 
@@ -120,7 +120,7 @@ def test_a_pack_that_is_not_what_it_says_or_leads_outside_leaves_nothing(
     assert left(place) == [] and not list(tmp_path.rglob("escaped"))
 
 
-@pytest.mark.parametrize("name", ["ace-engine-0.2.0-plan9-mips-cpu", pack_named("9.9.0")])
+@pytest.mark.parametrize("name", [f"ace-engine-{SERIES}.0-plan9-mips-cpu", pack_named("99.9.0")])
 def test_a_pack_for_another_system_or_version_is_refused_before_it_is_unpacked(tmp_path, place, name):
     assert code_of(make_pack(tmp_path, name)) is ErrorCode.UNSUPPORTED and left(place) == []
 
@@ -153,7 +153,7 @@ def test_cancelling_at_any_moment_leaves_nothing(tmp_path, place, polls):
 
 
 def test_versions_stay_side_by_side_and_the_newest_with_most_packages_is_used(tmp_path, monkeypatch):
-    names = [pack_named("0.2.10"), pack_named("0.2.9"), pack_named("0.2.10", "small")]
+    names = [pack_named(f"{SERIES}.10"), pack_named(f"{SERIES}.9"), pack_named(f"{SERIES}.10", "small")]
     for name, packages in zip(names, (2, 3, 1), strict=True):
         install(make_pack(tmp_path, name, packages=packages), quietly)
     assert [pack.name for pack in find_packs()] == [names[0], names[2], names[1]]
@@ -161,7 +161,7 @@ def test_versions_stay_side_by_side_and_the_newest_with_most_packages_is_used(tm
     assert best_pack().name == names[2] and "missing" in find_packs()[-1].fault
     remove(names[2])
     assert best_pack().name == names[1]
-    monkeypatch.setattr("ace_studio.__version__", "0.3.0")
+    monkeypatch.setattr("ace_studio.__version__", "99.0.0")
     assert best_pack() is None and len(find_packs()) == 2
 
 
@@ -203,6 +203,11 @@ def test_a_frozen_program_takes_what_the_packager_names_then_a_pack_then_the_pat
 
 def test_packs_among_the_downloads_that_fit_are_offered_the_newest_first(tmp_path, monkeypatch):
     monkeypatch.setattr("platformdirs.user_downloads_dir", lambda: str(tmp_path))
-    for name in (pack_named("0.2.1"), pack_named("0.2.10") + " (1)", pack_named("8.0.0"), "ace-engine-x-y"):
+    for name in (
+        pack_named(f"{SERIES}.1"),
+        pack_named(f"{SERIES}.10") + " (1)",
+        pack_named("98.0.0"),
+        "ace-engine-x-y",
+    ):
         (tmp_path / f"{name}.tar.gz").touch()
-    assert [file.name.split("-")[2] for file in offered_files()] == ["0.2.10", "0.2.1"]
+    assert [file.name.split("-")[2] for file in offered_files()] == [f"{SERIES}.10", f"{SERIES}.1"]

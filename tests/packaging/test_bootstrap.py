@@ -264,6 +264,7 @@ def test_a_checkout_that_cannot_be_written_is_told_with_the_file_the_cause_and_a
     assert f"why: {why}" in shown and f"remedy: {remedy}" in shown
 
 
+ALL_TESTS = ("-m", "not benchmark", "-q", "--bar", "--durations=10")
 SPREAD = ("-n", "2", "--dist", "worksteal")
 
 
@@ -275,8 +276,8 @@ SPREAD = ("-n", "2", "--dist", "worksteal")
         (["net.py", "net.pth"], ("-P", "-m", "ace_studio", "net.py", "net.pth"), True),
         (["run", "r.toml", "--json"], ("-P", "-m", "ace_studio", "run", "r.toml", "--json"), False),
         (["demo"], ("-P", "-m", "ace_studio", "demo"), False),
-        (["test", "-k", "x"], ("-m", "pytest", "-m", "not benchmark", *SPREAD, "-k", "x"), False),
-        (["test", "a_test.py::b"], ("-m", "pytest", "-m", "not benchmark", "a_test.py::b"), False),
+        (["test", "-k", "x"], ("-m", "pytest", *ALL_TESTS, *SPREAD, "-k", "x"), False),
+        (["test", "a_test.py::b"], ("-m", "pytest", *ALL_TESTS, "a_test.py::b"), False),
         (["check", "--static"], ("packaging/check.py", "--static"), False),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_trial_without_anything_to_try_is_a_wrong_call(scripts, tmp_path, caps
     assert "--with-pack" in capsys.readouterr().err
 
 
-def test_the_figures_of_the_readme_are_those_of_the_last_trial(root):
+def test_the_figures_of_the_help_are_those_of_the_last_trial(root):
     log = (root / "packaging" / "installers" / "trial.log").read_text(encoding="utf-8")
     deb, _, _ = log.partition(".tar.gz in a clean")
 
@@ -87,10 +87,10 @@ def test_the_figures_of_the_readme_are_those_of_the_last_trial(root):
         (line,) = [line for line in deb.splitlines() if re.match(rf"{re.escape(name)}  +", line)]
         return line.removeprefix(name).strip()
 
-    readme = (root / "README.md").read_text(encoding="utf-8")
+    page = (root / "resources/help/install.md").read_text(encoding="utf-8")
     window, again = (figure(f"the window is shown, {which} start") for which in ("first", "second"))
     packed, on_disk = re.search(r"xz.*?(\d+ MB)", figure("package"))[1], figure("package, installed")
-    assert f"| {packed} | {on_disk} | window at the first start {window}, then {again} |" in readme
+    assert f"| {packed} | {on_disk} | window at the first start {window}, then {again} |" in page
     packed, on_disk = figure("engine pack"), figure("engine pack, installed")
     installed, answer = figure("installing the engine pack"), figure("the engine, first start (doctor)")
-    assert f"| {packed} | {on_disk} | installed in {installed}, first answer after {answer} |" in readme
+    assert f"| {packed} | {on_disk} | installed in {installed}, first answer after {answer} |" in page

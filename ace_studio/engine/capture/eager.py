@@ -88,7 +88,8 @@ _TYPOS = (
 
 def set_seed(seed: int = FORWARD_SEED) -> None:
     """One seed for torch, Python and numpy, since forward may draw from any."""
-    torch.manual_seed(seed)
+    # For each kind of device that is not in use torch.manual_seed writes the whole stack down, for an error message.
+    (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
     random.seed(seed)
     np.random.seed(seed)  # the user's code draws from the global generator
 

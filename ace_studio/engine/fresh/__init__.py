@@ -2,5 +2,3 @@
 
 from ace_studio.engine.fresh.processes import Preparation, run_fresh
 from ace_studio.engine.fresh.python import fresh_python
-
-__all__ = ["Preparation", "fresh_python", "run_fresh"]

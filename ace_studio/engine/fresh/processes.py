@@ -20,8 +20,8 @@ from ace_studio.engine.fresh.python import fresh_python
 CAN_FORK = sys.platform == "linux"
 """macOS can fork too, but its own libraries may not be used afterwards."""
 _POLL_S = 0.05
-_ADDRESS = "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"
-"""Variable that torch's compiler sets to an address of its own process; every process sets it anew."""
+OF_ONE_PROCESS = {"_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"}
+"""Variables that do not matter to a new process: torch's compiler sets this one anew to an address in each."""
 
 
 def run_fresh(
@@ -156,7 +156,7 @@ class _Servers:
 
 def _environment() -> dict[str, str]:
     """The environment that a new process is given."""
-    return {name: value for name, value in os.environ.items() if name != _ADDRESS}
+    return {name: value for name, value in os.environ.items() if name not in OF_ONE_PROCESS}
 
 
 class _Server:

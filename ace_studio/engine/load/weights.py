@@ -9,11 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow.plain_tensors import check_plain
-from ace_studio.engine.load.state_match import Match, StateDict, best_matches, compare_states, shown, with_nearest
+from ace_studio.engine.load.state_match import Match, StateDict, best_matches, shown, with_nearest
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, message_of
-
-__all__ = ["compare_states", "load_weights"]
 
 
 def load_weights(

@@ -41,13 +41,22 @@ def leave_transforms() -> None:
         torch._C._exit_dual_level(level=0)
 
 
+_MODULES_BEFORE: dict[str, ModuleType] = {}
+"""The modules at the last look for stale names, which goes through all names of all of them: a tenth of a second."""
+
+
 def _forget_stale_imports() -> None:
     """Remove names that the compiler left for modules that have been reloaded since, as edited files are."""
-    for space in [one for one in list(sys.modules.values()) if type(one) is ModuleType]:
+    modules = {name: one for name, one in list(sys.modules.items()) if type(one) is ModuleType}
+    if modules == _MODULES_BEFORE:
+        return
+    _MODULES_BEFORE.clear()
+    _MODULES_BEFORE.update(modules)
+    for space in modules.values():
         names = vars(space)
-        for name, value in list(names.items()):
-            is_left = str(name).startswith("__import_") and isinstance(value, ModuleType)
-            if is_left and sys.modules.get(value.__name__) is not value:
+        for name in [one for one in names if str(one).startswith("__import_")]:
+            value = names[name]
+            if isinstance(value, ModuleType) and sys.modules.get(value.__name__) is not value:
                 del names[name]
 
 

@@ -13,14 +13,7 @@ from typing import IO, Any
 
 from ace_studio.jobs.devices.measure_there import MARK
 from ace_studio.jobs.devices.order import BUDGET_S, Order
-from ace_studio.jobs.hosts.ssh import (
-    FIRST_WORDS,
-    connection_problem,
-    no_ssh,
-    python_words,
-    ssh_command,
-    ssh_environment,
-)
+from ace_studio.jobs.hosts.ssh import FIRST_WORDS, connection_problem, no_ssh, python_command, ssh_environment
 from ace_studio.jobs.launch import LaunchOptions, clean_environment, default_interpreter
 from ace_studio.records.devices import Device, DeviceKind
 from ace_studio.records.errors import AceError, ErrorCode, Problem
@@ -126,7 +119,7 @@ def _converse(
 
 def _command(device: Device) -> tuple[list[str], dict[str, str]]:
     if device.kind is DeviceKind.SSH:
-        return ssh_command(device.address, f"{python_words(device.python)} -u -c '{FIRST_WORDS}'"), ssh_environment()
+        return python_command(device.address, device.python), ssh_environment()
     python = os.path.expanduser(device.python) or default_interpreter()  # noqa: PTH111 - a bare name stays one
     return [python, "-u", "-c", FIRST_WORDS], clean_environment(LaunchOptions(interpreter=python), os.environ)
 

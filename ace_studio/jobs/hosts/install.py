@@ -10,14 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ace_studio.jobs.hosts.environment import MARK
-from ace_studio.jobs.hosts.ssh import (
-    FIRST_WORDS,
-    connection_problem,
-    no_ssh,
-    python_words,
-    ssh_command,
-    ssh_environment,
-)
+from ace_studio.jobs.hosts.ssh import connection_problem, start_python
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.system_faults import system_problem
 
@@ -46,19 +39,8 @@ def install_there(
     """
     program = ENVIRONMENT_FILE.read_text(encoding="utf-8")
     sent = f"{len(program.encode())}\n{program}{json.dumps({'requirements': list(requirements)})}\n"
-    pipe, said = subprocess.PIPE, deque[str](maxlen=_TAIL_LINES)
-    try:
-        process = subprocess.Popen(
-            ssh_command(host, f"{python_words(python)} -u -c '{FIRST_WORDS}'"),
-            stdin=pipe,
-            stdout=pipe,
-            stderr=subprocess.STDOUT,
-            env=ssh_environment(),
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as error:
-        raise AceError(no_ssh(error)) from error
+    said = deque[str](maxlen=_TAIL_LINES)
+    process = start_python(host, python, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
     found = ""
     with process:
         assert process.stdin and process.stdout

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
+from typing import Any
 
 from ace_studio.jobs.launch import LaunchOptions, clean_environment
 from ace_studio.records.errors import AceError, ErrorCode, Problem
@@ -40,6 +42,20 @@ def ssh_command(host: str, words: str) -> list[str]:
         )
     program = shlex.split(os.environ.get(SSH_VARIABLE, "")) or ["ssh"]
     return [*program, *OPTIONS, "--", host, words]
+
+
+def python_command(host: str, python: str) -> list[str]:
+    """The command that runs a Python of a host; it reads its program from stdin, as `FIRST_WORDS` say."""
+    return ssh_command(host, f"{python_words(python)} -u -c '{FIRST_WORDS}'")
+
+
+def start_python(host: str, python: str, **options: Any) -> subprocess.Popen[Any]:
+    """Start `python_command`, with more options of `subprocess.Popen`. Raises: AceError if there is no ssh here."""
+    command, pipe = python_command(host, python), subprocess.PIPE
+    try:
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ssh_environment(), **options)
+    except OSError as error:
+        raise AceError(no_ssh(error)) from error
 
 
 def ssh_environment() -> dict[str, str]:

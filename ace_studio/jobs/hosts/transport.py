@@ -14,14 +14,7 @@ from ace_studio.jobs.autopsy import MISSING_MODULE
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.hosts.landing import MARK
 from ace_studio.jobs.hosts.source import engine_source
-from ace_studio.jobs.hosts.ssh import (
-    FIRST_WORDS,
-    connection_problem,
-    no_ssh,
-    python_words,
-    ssh_command,
-    ssh_environment,
-)
+from ace_studio.jobs.hosts.ssh import connection_problem, python_words, start_python
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import EngineChoice
 from ace_studio.records.system_faults import system_problem
@@ -46,19 +39,9 @@ class HostConnection:
         """
         self._engine = engine
         self._said: deque[str] = deque(maxlen=TAIL_LINES)
-        words = f"{python_words(engine.python)} -u -c '{FIRST_WORDS}'"
-        try:
-            self._process = subprocess.Popen(
-                ssh_command(engine.host, words),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                env=ssh_environment(),
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise AceError(no_ssh(error)) from error
+        self._process: subprocess.Popen[bytes] = start_python(
+            engine.host, engine.python, stderr=subprocess.PIPE, bufsize=0, start_new_session=True
+        )
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._reader = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
         self._reader.start()

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from ace_studio.engine.load.state_match import StateDict, best_matches, shown
+from ace_studio.engine.load.state_match import StateDict, best_matches, compare_states, shown
 from ace_studio.engine.load.tensors import find_state_dicts
-from ace_studio.engine.load.weights import compare_states
 from ace_studio.records.errors import AceError
 from tests.engine.load.test_weights import is_equal, net, put, with_prefix
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -35,8 +36,11 @@ def bound(target: str, captured: CapturedModel, precision: Precision) -> BoundPl
     return bind_plan(Plan(default=precision), captured.table, op_problem=TARGETS[target].op_problem)
 
 
+_SHARED: dict[int, tuple[CapturedModel, dict[str, Any]]] = {}
+
+
 def make_job(captured: CapturedModel, plan: BoundPlan, folder: Path) -> LoweringJob:
-    """A job on one thread, calibrated with the captured examples."""
+    """A job on one thread, calibrated with the captured examples; all jobs of a capture share its ONNX model."""
     return LoweringJob(
         captured=captured,
         plan=plan,
@@ -44,6 +48,7 @@ def make_job(captured: CapturedModel, plan: BoundPlan, folder: Path) -> Lowering
         threads=1,
         device=torch.device("cpu"),
         folder=folder,
+        shared=_SHARED.setdefault(id(captured), (captured, {}))[1],
     )
 
 

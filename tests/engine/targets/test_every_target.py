@@ -34,8 +34,14 @@ WORDS = {str(precision) for precision in Precision} | {"fused", "folded", "unkno
 WEIGHT_ONLY = {Precision.INT8_WEIGHT, Precision.INT4_WEIGHT}
 
 COMPILED_CASES = {
-    "inductor": {precision: MODELS for precision in Precision if precision not in WEIGHT_ONLY}
-    | {Precision.INT8_WEIGHT: ("mlp",)},
+    "inductor": {
+        Precision.FP32: ("text_model",),
+        Precision.FP16: ("mlp",),
+        Precision.BF16: ("conv_net",),
+        Precision.INT8_STATIC: ("conv_net", "mlp"),
+        Precision.INT8_DYNAMIC: ("text_model",),
+        Precision.INT8_WEIGHT: ("mlp",),
+    },
     "aoti": {Precision.INT8_STATIC: ("mlp",), Precision.INT4_WEIGHT: ("mlp",)},
     "executorch": {
         Precision.FP32: ("text_model",),
@@ -45,12 +51,20 @@ COMPILED_CASES = {
     "litert": dict.fromkeys(Precision, ("conv_net", "mlp")),  # the other one has two dynamic sizes, which it refuses
     "coreml": dict.fromkeys(Precision, MODELS),
 }
-"""A build takes seconds: what the graph carries into both compilers alike is tried with one of them."""
+"""A build takes seconds: each precision and each model is tried, all pairs with ``--full``; what the graph carries into
+both compilers alike is tried with one of them."""
 
 AVAILABLE = [name for name, target in TARGETS.items() if target.available().ok]
 NOT_RUN = {name: TARGETS[name].run_problem() for name in AVAILABLE if TARGETS[name].run_problem()}
 """What can be built here, but not run -> why: only the build, what it says of every op, and the file are tried."""
 ABSENT = [name for name in TARGETS if name not in AVAILABLE]
+
+
+def _marks(name, precision, model):
+    if name not in COMPILED_CASES:
+        return []
+    is_tried = model in ("", *COMPILED_CASES[name].get(precision, ()))
+    return [pytest.mark.slow] if is_tried else [pytest.mark.slow, pytest.mark.full]
 
 
 def _rows(names, precisions, models=("",)):
@@ -60,7 +74,7 @@ def _rows(names, precisions, models=("",)):
             precision,
             model,
             id="-".join(part for part in (name, str(precision), model) if part),
-            marks=[pytest.mark.slow] if name in COMPILED_CASES else [],
+            marks=_marks(name, precision, model),
         )
         for name in names
         for precision in precisions
@@ -79,12 +93,7 @@ def _can(row):
     return TARGETS[target].precision_problem(precision) == ""
 
 
-def _is_worth_its_seconds(row):
-    target, precision, model = row.values
-    return target not in COMPILED_CASES or model in COMPILED_CASES[target].get(precision, ())
-
-
-CASES = [row for row in _rows(AVAILABLE, Precision, MODELS) if _can(row) and _is_worth_its_seconds(row)]
+CASES = [row for row in _rows(AVAILABLE, Precision, MODELS) if _can(row)]
 MLP_CASES = [row for row in CASES if row.values[2] == "mlp"]
 REFUSED = [row for row in _rows(AVAILABLE, Precision) if not _can(row)]
 every_case = pytest.mark.parametrize(("target", "precision", "model"), CASES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +84,22 @@ def lower(partial: PartialModel, name: str, folder: Path, *, plan: Plan | None =
         return lower_subgraphs(target, partial, job_of(partial, target, folder, plan or Plan()))
 
 
+@pytest.fixture(scope="module")
+def built(partial: PartialModel, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """The model as a target builds it, made once for all tests."""
+
+    @cache
+    def build(name: str, plan: Plan = Plan()) -> Any:  # noqa: B008 - it is frozen
+        return lower(partial, name, tmp_path_factory.mktemp(name), plan=plan)
+
+    return build
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_built_model_equals_eager_on_examples_and_unseen_sizes(
-    partial: PartialModel, name: str, tmp_path: Path
+    partial: PartialModel, name: str, built: Callable[..., Any]
 ) -> None:
-    lowered = lower(partial, name, tmp_path)
+    lowered = built(name)
     assert partial.unseen
     with torch.no_grad():
         for example in partial.examples:
@@ -94,8 +107,10 @@ def test_the_built_model_equals_eager_on_examples_and_unseen_sizes(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_op_of_every_subgraph_says_what_it_runs_at(partial: PartialModel, name: str, tmp_path: Path) -> None:
-    said = {one.op_id: one.actual for one in lower(partial, name, tmp_path).read_back()}
+def test_every_op_of_every_subgraph_says_what_it_runs_at(
+    partial: PartialModel, name: str, built: Callable[..., Any]
+) -> None:
+    said = {one.op_id: one.actual for one in built(name).read_back()}
     ids = {partial.table.op_id[row] for row in partial.table.op_rows()}
     convs = {op_id for op_id in ids if "conv2d" in op_id}
     assert len(convs) == 4
@@ -105,10 +120,9 @@ def test_every_op_of_every_subgraph_says_what_it_runs_at(partial: PartialModel, 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_saved_subgraphs_run_by_the_file_beside_them_without_this_project(
-    partial: PartialModel, name: str, tmp_path: Path
+    partial: PartialModel, name: str, tmp_path: Path, built: Callable[..., Any]
 ) -> None:
-    lowered = lower(partial, name, tmp_path / "build")
-    path = lowered.save(tmp_path / "saved")
+    path = built(name).save(tmp_path / "saved")
     assert (path / "run_pieces.py").read_text(encoding="utf-8") == Path(run_pieces.__file__).read_text(encoding="utf-8")
     torch.save({"state": partial.module.state_dict(), "x": EXAMPLES[1]}, tmp_path / "given.pt")
     (tmp_path / "model.py").write_text(MODEL_TEXT, encoding="utf-8")
@@ -160,11 +174,11 @@ print("used", model.missed, "missed")
 
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
 def test_subgraphs_are_compressed_by_the_plan_with_ranges_from_their_own_calls(
-    partial: PartialModel, name: str, tmp_path: Path
+    partial: PartialModel, name: str, built: Callable[..., Any]
 ) -> None:
     first = partial.table.op_id[next(iter(partial.table.op_rows()))]
     plan = Plan(default=Precision.INT8_STATIC, rules=(PlanRule(match=f"id:{first}", precision=Precision.FP32),))
-    lowered = lower(partial, name, tmp_path, plan=plan)
+    lowered = built(name, plan)
     said = {one.op_id: one.actual for one in lowered.read_back()}
     convs = [op_id for op_id in said if "conv2d" in op_id]
     assert said[first] == "fp32"
@@ -231,15 +245,15 @@ def test_that_no_subgraph_is_worth_its_place_is_said_as_that(
 
 @pytest.mark.slow
 def test_the_worst_subgraph_tells_the_arithmetic_apart_from_the_decisions(
-    partial: PartialModel, tmp_path: Path
+    built: Callable[..., Any],
 ) -> None:
-    exact = lower(partial, "onnxruntime", tmp_path / "exact").subgraph_sqnr_db()
-    coarse = lower(partial, "onnxruntime", tmp_path / "coarse", plan=Plan(default=Precision.INT8_STATIC))
+    exact = built("onnxruntime").subgraph_sqnr_db()
+    coarse = built("onnxruntime", Plan(default=Precision.INT8_STATIC))
     assert exact > 90 > coarse.subgraph_sqnr_db() > 10
 
 
-def test_subgraphs_of_another_class_are_refused(partial: PartialModel, tmp_path: Path) -> None:
-    path = lower(partial, "eager", tmp_path / "build").save(tmp_path / "saved")
+def test_subgraphs_of_another_class_are_refused(built: Callable[..., Any], tmp_path: Path) -> None:
+    path = built("eager").save(tmp_path / "saved")
     with pytest.raises(ValueError, match="belong to a Gated"):
         run_pieces.load(nn.Linear(2, 2), path)
 

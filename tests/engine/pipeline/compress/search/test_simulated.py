@@ -31,7 +31,7 @@ class Residual(nn.Module):
     def __init__(self):
         super().__init__()
         self.stem, self.first, self.second = nn.Conv2d(3, 16, 3), nn.Conv2d(16, 16, 1), nn.Conv2d(16, 16, 1)
-        self.head = nn.Linear(16, 8)
+        self.head = nn.Linear(16, 64)  # many outputs: the rounding of few weights is a matter of luck
 
     def forward(self, x):
         y = torch.relu(self.stem(x))
