@@ -63,13 +63,8 @@ def _forget_stale_imports() -> None:
 @contextmanager
 def whole_graph_capture() -> Iterator[None]:
     """Set torch.compile so that it keeps free sizes distinct and captures whole graphs as often as possible."""
-    wanted: dict[str, Any] = {
-        "allow_rnn": True,
-        "capture_scalar_outputs": True,
-        "capture_dynamic_output_shape_ops": True,
-        "inline_inbuilt_nn_modules": True,
-    }
-    chosen = {name: value for name, value in wanted.items() if hasattr(_settings, name)}
+    wanted = ("allow_rnn", "capture_scalar_outputs", "capture_dynamic_output_shape_ops", "inline_inbuilt_nn_modules")
+    chosen = {name: True for name in wanted if hasattr(_settings, name)}
     was_fast = torch.backends.mha.get_fastpath_enabled()
     # One opaque op for a whole encoder layer is fast, but nothing in it could have a precision of its own.
     torch.backends.mha.set_fastpath_enabled(False)

@@ -7,8 +7,10 @@ import importlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
+
+import torch
 
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.replaced import replaced_attribute
@@ -37,16 +39,20 @@ class OnnxTranslations:
         return frozenset(found)
 
 
-_made = cache(lambda make, **options: make(**options))
+_made = lru_cache(maxsize=1)(lambda make, _operators, **options: make(**options))
 
 
 def registry_made_once() -> AbstractContextManager[None]:
-    """While the block runs, the exporter copies its registry, which it makes anew for each model in half its time."""
+    """While the block runs, the exporter copies its registry, which it makes anew for each model in half its time.
+
+    It is made again where operators came since: those of torchvision are in it only if they are there.
+    """
     kind = importlib.import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
     make = kind.from_torchlib
 
     def copied(**options: Any) -> Any:
-        registry = copy.copy(_made(make, **options))
+        operators = len(torch._C._dispatch_get_all_op_names())
+        registry = copy.copy(_made(make, operators, **options))
         registry.functions = {name: [*found] for name, found in registry.functions.items()}
         return registry
 

@@ -16,6 +16,15 @@ HERE = [name for name in ("onnxruntime", "openvino") if TARGETS[name].available(
 GRIDS = [(granularity, grid) for granularity in WeightGranularity for grid in ActivationGrid]
 
 
+def _in_turns(values):
+    """Every value with one target, all pairs with ``--full``: both targets are built by the same code up to the end."""
+    return [
+        pytest.param(target, value, marks=[] if (at + place) % 2 == 0 else [pytest.mark.full])
+        for at, target in enumerate(HERE)
+        for place, value in enumerate(values)
+    ]
+
+
 def _lower(target, model, plan, folder, *, observer=Observer.MIN_MAX):
     captured = captured_model(model)
     found = bind_plan(plan, captured.table, op_problem=TARGETS[target].op_problem)
@@ -40,8 +49,7 @@ def test_static_int8_works_on_every_grid(target, granularity, grid, tmp_path):
     assert "int8-static" in {one.actual for one in lowered.read_back()}
 
 
-@pytest.mark.parametrize("target", HERE)
-@pytest.mark.parametrize("observer", list(Observer))
+@pytest.mark.parametrize(("target", "observer"), _in_turns(Observer))
 def test_every_observer_gives_ranges_that_work(target, observer, tmp_path):
     lowered = _lower(target, "conv_net", Plan(default=Precision.INT8_STATIC), tmp_path, observer=observer)
     assert _fidelity(lowered, "conv_net") > 12.0
@@ -73,8 +81,7 @@ def test_dynamic_products_get_one_step_too_and_say_that_their_grid_is_affine(tmp
     assert any("affine" in one.reason for one in lowered.read_back())
 
 
-@pytest.mark.parametrize("target", HERE)
-@pytest.mark.parametrize("group_size", [0, 16, 64])
+@pytest.mark.parametrize(("target", "group_size"), _in_turns([0, 16, 64]))
 def test_groups_of_any_size_can_be_asked_for(target, group_size, tmp_path):
     plan = Plan(default=Precision.INT4_WEIGHT, group_size=group_size)
     assert _fidelity(_lower(target, "mlp", plan, tmp_path), "mlp") > 8.0

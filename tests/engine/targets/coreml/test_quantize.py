@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 from ace_studio.engine.targets.coreml.package import read_spec
-from ace_studio.engine.targets.coreml.quantize import coreml_op_problem
+from ace_studio.engine.targets.coreml.quantize import coreml_op_problem, quantized_graph
 from ace_studio.records.recipes.plan import Precision
-from tests.engine.targets.conftest import captured_model
+from tests.engine.captured import captured_of
+from tests.engine.targets.conftest import bound, captured_model, make_job
 from tests.engine.targets.coreml.conftest import WEIGHTS, needs_coreml, operations
 
 
@@ -37,3 +38,14 @@ def test_the_weights_in_the_file_are_our_integers(package):
         scales = matrix.abs().amax(1, keepdim=True) / 127
         expected = (matrix / scales).round().to(torch.int8)
         assert torch.equal(torch.tensor(kept, dtype=torch.int8).reshape(matrix.shape), expected)
+
+
+def test_a_transposed_convolution_gets_a_scale_for_each_of_its_output_channels(tmp_path):
+    captured = captured_of(nn.ConvTranspose2d(3, 5, 2).eval(), torch.randn(2, 3, 4, 4), torch.randn(3, 3, 4, 4))
+    job = make_job(captured, bound("coreml", captured, Precision.INT8_WEIGHT), tmp_path)
+    graph_module = quantized_graph(job).graph_module
+    (widened,) = [node for node in graph_module.graph.nodes if "dequantize_per_channel" in str(node.target)]
+    _, scales, _, axis = widened.args[:4]
+    expected = captured.module.weight.detach().abs().amax((0, 2, 3)) / 127
+    torch.testing.assert_close(getattr(graph_module, scales.target), expected, check_dtype=False)
+    assert axis == 1

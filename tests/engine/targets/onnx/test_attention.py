@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as attention
 
+from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx import attention as onnx_attention
 from ace_studio.engine.targets.onnx.attention import fuse_attention, program_with_attention
@@ -43,6 +45,12 @@ def model_of(attend: Attend, mask: Callable[[int, int], Tensor]) -> TinyModel:
     torch.manual_seed(0)
     examples = tuple((torch.randn(n, t, 16), mask(n, t)) for n, t in ((2, 5), (3, 9)))
     return TinyModel(Layer(attend).eval(), examples)
+
+
+@cache
+def captured_with(attend: Attend, mask: Callable[[int, int], Tensor]) -> CapturedModel:
+    """A layer with that attention, captured (and then exported) once for all tests."""
+    return capture(model_of(attend, mask))
 
 
 def kinds(program: OnnxProgram) -> list[str]:
@@ -90,7 +98,7 @@ APART = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_an_attention_becomes_one_kernel_with_the_same_results_at_every_size(name):
-    captured = capture(model_of(*WHOLE[name]))
+    captured = captured_with(*WHOLE[name])
     job = job_for(TARGETS["onnxruntime"], captured)
     lowered = TARGETS["onnxruntime"].lower(job)
     fused = kinds(program_with_attention(job))
@@ -105,7 +113,7 @@ def test_an_attention_becomes_one_kernel_with_the_same_results_at_every_size(nam
 
 @pytest.mark.parametrize("name", APART)
 def test_an_attention_that_the_kernel_would_do_in_another_way_stays_apart_with_the_same_results(name):
-    captured = capture(model_of(*APART[name]))
+    captured = captured_with(*APART[name])
     job = job_for(TARGETS["onnxruntime"], captured)
     lowered = TARGETS["onnxruntime"].lower(job)
     assert "MultiHeadAttention" not in kinds(program_with_attention(job))
@@ -116,7 +124,7 @@ def test_an_attention_that_the_kernel_would_do_in_another_way_stays_apart_with_t
 @pytest.mark.parametrize("name", ["a boolean row", "a boolean square", "numbers to add"])
 def test_a_query_without_any_key_gets_zeros_also_where_attention_stays_apart(name, monkeypatch):
     monkeypatch.setattr(onnx_attention, "MOST_SCORES", 0)
-    captured = capture(model_of(*WHOLE[name]))
+    captured = captured_with(*WHOLE[name])
     job = job_for(TARGETS["onnxruntime"], captured)
     lowered = TARGETS["onnxruntime"].lower(job)
     assert {"Softmax", "MultiHeadAttention"} & set(kinds(program_with_attention(job))) == {"Softmax"}
@@ -129,7 +137,7 @@ def test_a_result_with_another_reader_stays_apart():
         found = attention(q, k, v)
         return found + found.amax(1, keepdim=True)
 
-    captured = capture(model_of(attend, padding))
+    captured = captured_with(attend, padding)
     plain = export_onnx(captured)
     assert fuse_attention(plain, captured) is plain
 
@@ -180,7 +188,7 @@ def test_layers_share_what_is_made_of_their_mask():
 
 
 def test_an_attention_over_many_positions_stays_apart_because_the_parts_are_faster(monkeypatch):
-    captured = capture(model_of(*WHOLE["a boolean row"]))
+    captured = captured_with(*WHOLE["a boolean row"])
     plain = export_onnx(captured)
     monkeypatch.setattr(onnx_attention, "MOST_SCORES", 3 * 2 * 9 * 9 - 1)
     assert "MultiHeadAttention" not in kinds(fuse_attention(plain, captured))
@@ -189,7 +197,7 @@ def test_an_attention_over_many_positions_stays_apart_because_the_parts_are_fast
 
 
 def test_the_plain_program_is_left_as_it_was():
-    captured = capture(model_of(*WHOLE["a boolean row"]))
+    captured = captured_with(*WHOLE["a boolean row"])
     plain = export_onnx(captured)
     before = plain.model.SerializeToString(deterministic=True)
     assert fuse_attention(plain, captured) is not plain
@@ -198,7 +206,7 @@ def test_the_plain_program_is_left_as_it_was():
 
 @pytest.mark.parametrize("precision", [Precision.INT8_DYNAMIC, Precision.INT8_STATIC, Precision.INT4_WEIGHT])
 def test_quantized_projections_feed_the_kernel(precision):
-    captured = capture(model_of(*WHOLE["a boolean row"]))
+    captured = captured_with(*WHOLE["a boolean row"])
     lowered = TARGETS["onnxruntime"].lower(job_for(TARGETS["onnxruntime"], captured, precision))
     found = {one.op_id: one.actual for one in lowered.read_back()}
     assert found["linear"] == precision

@@ -17,9 +17,9 @@ from ace_studio.engine.targets.openvino import target as openvino
 from ace_studio.engine.targets.openvino.attention import WHOLE, program_for_openvino, with_whole_attention
 from ace_studio.engine.targets.openvino.library import import_openvino
 from ace_studio.records.recipes.plan import Precision
-from tests.engine.targets.onnx.test_attention import APART, kinds, model_of, padding
+from tests.engine.targets.onnx.test_attention import APART, captured_with, kinds, padding
 from tests.engine.targets.onnx.test_attention import WHOLE as KERNELS
-from tests.engine.targets.onnx_cases import capture, job_for
+from tests.engine.targets.onnx_cases import job_for
 
 
 def turned(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_attention_becomes_one_operation_with_the_same_results_at_every_size(name):
-    captured = capture(model_of(*CASES[name]))
+    captured = captured_with(*CASES[name])
     job = job_for(TARGETS["openvino"], captured)
     lowered = TARGETS["openvino"].lower(job)
     whole = kinds(program_for_openvino(job))
@@ -56,13 +56,13 @@ def test_an_attention_becomes_one_operation_with_the_same_results_at_every_size(
 
 
 def test_a_causal_attention_with_a_past_stays_in_parts():
-    captured = capture(model_of(*APART["causal with a past"]))
+    captured = captured_with(*APART["causal with a past"])
     plain = export_onnx(captured)
     assert with_whole_attention(plain, captured) is plain
 
 
 def test_an_attention_in_parts_gives_zeros_for_a_query_without_any_key():
-    captured = capture(model_of(*APART["keys shared by heads"]))
+    captured = captured_with(*APART["keys shared by heads"])
     job = job_for(TARGETS["openvino"], captured)
     lowered = TARGETS["openvino"].lower(job)
     assert WHOLE not in kinds(program_for_openvino(job))
@@ -73,7 +73,7 @@ def test_an_attention_in_parts_gives_zeros_for_a_query_without_any_key():
 @pytest.mark.parametrize("precision", [Precision.INT8_DYNAMIC, Precision.INT8_STATIC])
 def test_an_artifact_with_quantized_projections_needs_nothing_of_ours(precision, tmp_path, monkeypatch):
     monkeypatch.setattr(openvino, "quantizes_activations", lambda: True)  # read back as on a processor that does
-    captured = capture(model_of(*KERNELS["a boolean row"]))
+    captured = captured_with(*KERNELS["a boolean row"])
     lowered = TARGETS["openvino"].lower(job_for(TARGETS["openvino"], captured, precision))
     found = {one.op_id: one.actual for one in lowered.read_back()}
     assert found["linear"] == precision
@@ -83,7 +83,7 @@ def test_an_artifact_with_quantized_projections_needs_nothing_of_ours(precision,
 
 
 def test_the_plain_program_is_left_as_it_was():
-    captured = capture(model_of(*KERNELS["a boolean row"]))
+    captured = captured_with(*KERNELS["a boolean row"])
     plain = export_onnx(captured)
     before = plain.model.SerializeToString(deterministic=True)
     assert with_whole_attention(plain, captured) is not plain

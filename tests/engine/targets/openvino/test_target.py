@@ -385,3 +385,13 @@ def test_it_rounds_in_pairs_where_nncf_cannot_make_the_grids():
 
 def test_other_devices_open_it_as_the_engine_does():
     assert base_options(threads=3) == measure_there.OPENVINO_OPTIONS | {"INFERENCE_NUM_THREADS": "3"}
+
+
+def test_an_artifact_is_opened_with_the_options_that_it_was_measured_with_and_the_threads_of_now(tmp_path, monkeypatch):
+    job = replace(job_for(TARGET, captured_easy("mlp"), Precision.INT8_DYNAMIC), options={openvino.GROUP_OPTION: "128"})
+    path = TARGET.lower(job).save(tmp_path)
+    given: dict[str, str] = {}
+    compiled = openvino._compile
+    monkeypatch.setattr(openvino, "_compile", lambda model, options: given.update(options) or compiled(model, options))
+    TARGET.load(path, threads=2)
+    assert (given["DYNAMIC_QUANTIZATION_GROUP_SIZE"], given["INFERENCE_NUM_THREADS"]) == ("128", "2")

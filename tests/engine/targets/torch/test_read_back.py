@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.targets.torch.read_back import executed_nodes, kernels_of
+from ace_studio.engine.torch_private.inductor import CompiledNode
+from ace_studio.records.recipes.plan import Precision
 
 
 class ProductBehindRelu(nn.Module):
@@ -41,3 +44,11 @@ def test_the_example_stays_as_it_is_if_the_graph_writes_into_it():
     graph_module = flat_graph(torch.export.export(WritesIntoItsInput().eval(), (example,)))
     executed_nodes(graph_module, [example])
     assert torch.equal(example, before)
+
+
+@pytest.mark.parametrize("planned", [Precision.INT8_DYNAMIC, Precision.INT8_STATIC])
+def test_a_kernel_of_8_bit_products_is_dynamic_or_static_as_its_op_was_planned(planned):
+    graph_module = flat_graph(torch.export.export(nn.Linear(4, 2).eval(), (torch.randn(2, 4),)))
+    run = [CompiledNode("torch.ops.onednn.qlinear_pointwise.default", ("linear",), torch.float32)]
+    (kernel,) = kernels_of(run, graph_module, {"linear": planned}, heavy=frozenset({"linear"}))
+    assert (kernel.op_ids, kernel.precision) == (("linear",), planned)
