@@ -1,7 +1,8 @@
-"""Make ``resources/screenshot.png`` from the real window, with the shipped example run by the real engine.
+"""Make the pictures of the README and of the help from the real window, with the shipped example run by the engine.
 
-``.venv/bin/python packaging/screenshot.py [--theme dark] [--out FILE] [--help-out FOLDER]``; needs no screen and takes
-about a minute. The pictures of the help are single panels, as narrow as a page of the help.
+``.venv/bin/python packaging/screenshot.py [--out FOLDER] [--help-out FOLDER]``; needs no screen and takes about a
+minute. The README has the window after a run, in the dark theme, and after a scan of the sensitivity, in the light one.
+The pictures of the help are single panels, as narrow as a page of the help.
 User folders are temporary, so the picture shows what a first start shows.
 """
 
@@ -18,13 +19,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "resources" / "screenshot.png"
+RUN, SCAN = "screenshot.png", "screenshot-sensitivity.png"
 SIZE = (1600, 1000)
 HELP = ROOT / "resources" / "help"
 HELP_PICTURES = {"results": ("report.png", 240), "shapes": ("shapes.png", 240)}
 """Panel -> its picture beside the pages of the help, and the height of that."""
 HELP_WIDTH = 620
 RUN_LIMIT_S = 300.0
+Settle = Callable[[float], None]
+"""Lets the window work for some seconds."""
 
 
 def isolate(folder: Path) -> None:
@@ -34,8 +37,8 @@ def isolate(folder: Path) -> None:
         os.environ[f"XDG_{name}_HOME"] = str(folder / name.lower())
 
 
-def take_picture(out: Path, *, theme: str, folder: Path, help_out: Path) -> None:
-    """Open the example, trust it, run it, select an op, and save what the window and single panels show."""
+def take_pictures(out: Path, *, folder: Path, help_out: Path) -> None:
+    """Open the example, trust it, run it, scan its sensitivity, and save what the window and single panels show."""
     from PySide6.QtWidgets import QApplication  # noqa: PLC0415 - after isolate
 
     from ace_studio.gui.shell.app import Studio  # noqa: PLC0415
@@ -62,7 +65,6 @@ def take_picture(out: Path, *, theme: str, folder: Path, help_out: Path) -> None
         wait(lambda: time.monotonic() > end, "the window to settle")
 
     try:
-        session.set_setting("theme", theme)
         window.resize(*SIZE)
         window.show()
         session.files.open_path(str(example / "recipe.toml"))
@@ -70,21 +72,44 @@ def take_picture(out: Path, *, theme: str, folder: Path, help_out: Path) -> None
         session.trust.trust_file()
         session.jobs.run(str(folder / "out"))
         wait(lambda: session.document.result is not None, "the run of the example")
-        graph = session.document.graph
-        assert graph is not None
-        heavy = max(graph.op_rows(), key=lambda row: graph.flops[row])
-        session.view.select((graph.op_id[heavy],))
-        window.commands.show_panel("results")
-        settle(1.5)
-        window.grab().save(str(out))
+        session.jobs.scan_sensitivity()
+        wait(lambda: session.document.sensitivity is not None, "the scan of the sensitivity")
+        take_scan(studio, settle).save(str(out / SCAN))
+        take_run(studio, settle).save(str(out / RUN))
         take_panels(window, help_out, settle)
     finally:
         window.hide()
         studio.close()
-    print(f"{out}: {SIZE[0]} x {SIZE[1]}")
+    print(f"{out}: {RUN} and {SCAN}, {SIZE[0]} x {SIZE[1]}")
 
 
-def take_panels(window: Any, folder: Path, settle: Callable[[float], None]) -> None:
+def take_scan(studio: Any, settle: Settle) -> Any:
+    """What the window shows of the sensitivity, in the light theme."""
+    window = studio.window
+    studio.session.set_setting("theme", "light")
+    window.commands.show_panel("plan")
+    window.commands.show_panel("charts")
+    settle(0.5)  # until the panels are made
+    window.workbench.panel("charts").show_chart("sensitivity")
+    settle(1.5)
+    return window.grab()
+
+
+def take_run(studio: Any, settle: Settle) -> Any:
+    """What the window shows of the run, in the dark theme, with the op selected that computes most."""
+    session, window = studio.session, studio.window
+    session.set_setting("theme", "dark")
+    graph = session.document.graph
+    heavy = max(graph.op_rows(), key=lambda row: graph.flops[row])
+    window.commands.show_panel("model")
+    window.commands.show_panel("results")
+    settle(0.5)
+    session.view.select((graph.op_id[heavy],))
+    settle(1.5)
+    return window.grab()
+
+
+def take_panels(window: Any, folder: Path, settle: Settle) -> None:
     """Save the pictures of the help."""
     for name, (file, height) in HELP_PICTURES.items():
         window.commands.show_panel(name)
@@ -96,16 +121,15 @@ def take_panels(window: Any, folder: Path, settle: Callable[[float], None]) -> N
 
 
 def main() -> None:
-    """Take the picture in a temporary user folder."""
+    """Take the pictures in a temporary user folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--out", type=Path, default=PICTURE)
+    parser.add_argument("--out", type=Path, default=ROOT / "resources", help="folder for the pictures of the README")
     parser.add_argument("--help-out", type=Path, default=HELP, help="folder for the pictures of the help")
-    parser.add_argument("--theme", default="dark")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     with tempfile.TemporaryDirectory(prefix="ace-screenshot-") as folder:
         isolate(Path(folder))
-        take_picture(options.out, theme=options.theme, folder=Path(folder), help_out=options.help_out)
+        take_pictures(options.out, folder=Path(folder), help_out=options.help_out)
 
 
 if __name__ == "__main__":

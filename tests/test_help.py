@@ -80,7 +80,7 @@ def test_the_keys_inside_rows_controls_and_rules_are_named(pages):
         ("recipe.md", set(recipe.ControlKind) | set(recipe.Objective) | set(recipe.ALL_CAPTURE_METHODS)),
         ("goals.md", keys_of(recipe.Goal) | set(recipe.Objective)),
         ("loading-and-trust.md", set(LOADERS)),
-        ("fixes.md", set(fixes.FixKind) | set(fixes.FixStatus)),
+        ("will-not-trace.md", set(fixes.FixKind) | set(fixes.FixStatus)),
         ("result.md", set(results.ResultStatus) | set(results.RunStatus)),
     ],
 )
@@ -185,7 +185,8 @@ def test_every_page_is_reachable_from_the_index(pages):
 def test_pages_are_short_and_begin_with_a_title(pages):
     for name, text in pages.items():
         assert text.startswith("# "), name
-        assert len(text.splitlines()) < (300 if name == "recipe.md" else 200), name  # it has a row for every key
+        has_every_key = name in {"recipe.md", "result.md"}
+        assert len(text.splitlines()) < (300 if has_every_key else 200), name
         assert max(map(len, text.splitlines())) <= 160, name
 
 

@@ -1,4 +1,4 @@
-"""The programs of the page on running artifacts elsewhere: what the window copies, and C++ that computes the same."""
+"""The programs of the pages on running artifacts elsewhere: what the window copies, and C++ that computes the same."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from tests.help_blocks import Block, blocks_of
 from tests.test_example import load_file
 
 PAGE = "resources/help/deploy.md"
-PAGES = (PAGE, "resources/help/deploy-litert.md")
+CPP_PAGE = "resources/help/deploy-cpp.md"
 FOLDERS = {"onnxruntime": "00", "openvino": "01", "eager": "02", "aoti": "03", "litert": "04"}
 FILES = {
     "onnxruntime": "model.onnx", "openvino": "model.xml", "eager": "model.pt2", "aoti": "model.pt2",
@@ -40,14 +40,13 @@ def artifact_of(target: str) -> str:
 
 
 def python_of(target: str) -> Block:
-    blocks = [block for page in PAGES for block in blocks_of(page)]
-    (block,) = [one for one in blocks if one.language == "python" and artifact_of(target) in one.text]
+    (block,) = [one for one in blocks_of(PAGE) if one.language == "python" and artifact_of(target) in one.text]
     return block
 
 
 def cpp_of(target: str) -> tuple[Block, Block]:
     """The program, and the lines that compile and start it."""
-    blocks = blocks_of(PAGE)
+    blocks = blocks_of(CPP_PAGE)
     at = next(at for at, one in enumerate(blocks) if one.said("file") == f"{PROGRAMS[target]}.cpp")
     return blocks[at], blocks[at + 1]
 

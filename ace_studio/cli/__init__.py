@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import typer.main
 from typer import Abort
 from typer.completion import completion_init
 from typer.exceptions import TyperException
 
 from ace_studio import COMPLETE_VARIABLE
-from ace_studio.cli.app import app, report_failure
+from ace_studio.cli.app import report_failure, whole_command
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import JobEndedError
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
@@ -34,13 +33,12 @@ for _module in (
 
 def run_command(words: Sequence[str]) -> int:
     """Run the command and return the exit code; never raises for anything a user can cause."""
-    command = typer.main.get_command(app)
     if COMPLETE_VARIABLE in os.environ:
         completion_init()
     try:
         _escape_what_the_encoding_lacks()
         _check_folder()
-        outcome = command.main(
+        outcome = whole_command().main(
             args=list(words), prog_name="ace-studio", complete_var=COMPLETE_VARIABLE, standalone_mode=False
         )
     except AceError as error:

@@ -1,4 +1,4 @@
-"""Every benchmark, one after the other, and the table of the README.
+"""Every benchmark, one after the other, and the pages that show their figures.
 
     python -m tests.benchmarks.all --out DIR [--only NAME ...] [--quick] [--rows ROW ...] [--models FOLDER]
         [--engine FOLDER]
@@ -7,8 +7,9 @@
 Each runs in a fresh process with its own folder and log in DIR; one that fails stops nothing, and one that lacks
 something (Node with dagre, a screen, a package, a folder of models) is left out, and said. ``--quick`` runs a small
 part of each, to try it; ``--rows`` runs some rows of the one benchmark that is named, and the figures name them. DIR
-gets ``figures.json``: what is there of benchmarks that do not run stays. ``--page`` keeps the file as that of the
-README, and writes the table there. The exit status is 1 if a figure is lost.
+gets ``figures.json``: what is there of benchmarks that do not run stays. ``--page`` keeps the file here, and
+writes ``resources/help/figures.md`` with its plots and the figures of the README. The exit status is 1 if a figure is
+lost.
 """
 
 import argparse
@@ -30,24 +31,23 @@ from msgspec.structs import replace
 from ace_studio.engine.measure import Ratio
 from ace_studio.records.places import example_recipe
 from ace_studio.records.results import decode_result
+from ace_studio.records.targets import TARGET_ROWS
 from tests.benchmarks.bench_kept_aside import KeptFound
 from tests.benchmarks.bench_layout import LayoutFound
 from tests.benchmarks.capture_row import RowFound, cpu_s
 from tests.benchmarks.children import adopt_orphans, reap_orphans, run_child
 from tests.benchmarks.figures import (
     KEPT,
-    README,
     Figure,
     ceilings_of,
     machine_here,
     median_of,
-    page,
     read,
     spread,
-    with_page,
     write,
 )
 from tests.benchmarks.model_files import load_file
+from tests.benchmarks.pages import made_of
 from tests.benchmarks.peers.found import PeerFound
 
 BUSY_CORES = 0.2
@@ -55,6 +55,7 @@ BUSY_CORES = 0.2
 LIMIT_S = 6 * 3600.0
 WELL_AHEAD = 1.1
 """Ratio from which a model counts as well ahead of its fastest peer."""
+EXAMPLE = "the shipped example"
 _GESTURE = re.compile(r"^(.+): median ([\d.]+) ms.*, n \d+, limit ([\d.]+) ms", flags=re.MULTILINE)
 
 
@@ -69,8 +70,8 @@ def _count(name: str, what: str, rows: Iterable[tuple[str, bool]], peer: str = "
     """How many of some rows are held, and which are not."""
     held = dict(rows)
     lost = [row for row, is_held in held.items() if not is_held]
-    words = f"{what}; lost: {', '.join(lost)}" if lost else what
     value = len(held) - len(lost)
+    words = f"{value} of {len(held)} {what}" + f"; lost: {', '.join(lost)}" * bool(lost)
     return Figure(id=name, what=words, value=value, unit=f"of {len(held)}", peer=peer, lost=bool(lost))
 
 
@@ -78,23 +79,27 @@ def _capture(folder: Path) -> list[Figure]:
     summary = _read(folder / "summary.json")
     tool, count = max(summary["proven_by_tool"].items(), key=lambda one: one[1])
     rows = [_read(path, RowFound) for path in folder.glob("*.json") if path.name != "summary.json"]
+    what = f"{summary['whole']} of {summary['rows']} architectures are captured as one graph that is proven at sizes "
     whole = Figure(
-        id="capture.whole", what="architectures captured whole, proven at unseen sizes", value=summary["whole"],
-        unit=f"of {summary['rows']}", peer=f"{tool} by hand", peer_value=count, lost=summary["whole"] <= count,
-        counted=True,
+        id="capture.whole", what=f"{what}no example has; by hand with torch's own {tool}: {count}",
+        value=summary["whole"], unit=f"of {summary['rows']}", peer=f"{tool} by hand", peer_value=count,
+        lost=summary["whole"] <= count, counted=True,
     )  # fmt: skip
     ratios = spread([1 / one.ratio for one in rows if one.ratio])
-    return [whole, median_of("capture.time", "time of a capture with its proof", ratios, peer="bare torch.export")]
+    what = f"a capture with its proof is {ratios.median:.3g} times as fast as torch.export alone, which proves nothing"
+    return [whole, median_of("capture.time", what, ratios, peer="bare torch.export")]
 
 
-def _compressed(name: str, what: str, rows: Sequence[tuple[str, bool, str, Ratio | None]]) -> list[Figure]:
+def _compressed(name: str, which: str, claim: str, rows: Sequence[tuple[str, bool, str, Ratio | None]]) -> list[Figure]:
     """How many models are held, the one that looks worst beside its fastest peer, and how many are well ahead of it."""
+    what = f"{which} run as fast (within the noise) after ACE Studio as after the fastest of {claim}"
     figures = [_count(f"{name}.held", what, [row[:2] for row in rows], "the fastest tool")]
     timed = [(model, peer, ratio) for model, _, peer, ratio in rows if ratio]
     for model, peer, ratio in sorted(timed, key=lambda one: one[2].median)[:1]:
-        figures.append(median_of(f"{name}.worst", f"the worst of these, {model}", ratio, peer=peer))
+        what = f"the worst of the {which}, {model}, runs {ratio.median:.3g} times as fast as after {peer}"
+        figures.append(median_of(f"{name}.worst", what, ratio, peer=peer))
     ahead = sum(ratio.median >= WELL_AHEAD for _, _, ratio in timed)
-    what = f"of these, at least {WELL_AHEAD} times as fast"
+    what = f"{ahead} of {len(rows)} {which} run at least {WELL_AHEAD} times as fast as after the fastest other tool"
     return [
         *figures,
         Figure(id=f"{name}.ahead", what=what, value=ahead, unit=f"of {len(rows)}", peer="the fastest tool"),
@@ -107,7 +112,8 @@ def _peers(folder: Path) -> list[Figure]:
          one.ratio and Ratio(one.ratio, one.ratio_low, one.ratio_high))
         for one in _read(folder / "summary.json", list[PeerFound])
     ]  # fmt: skip
-    return _compressed("peers", "models compressed to run as fast, as faithfully", rows)
+    claim = "NNCF, ONNX Runtime and torchao, at its fidelity or better"
+    return _compressed("peers", "models of the comparison", claim, rows)
 
 
 def _kept(folder: Path) -> list[Figure]:
@@ -116,28 +122,34 @@ def _kept(folder: Path) -> list[Figure]:
          one.fastest and Ratio(one.fastest.ratio, one.fastest.low, one.fastest.high))
         for one in _read(folder / "summary.json", list[KeptFound])
     ]  # fmt: skip
-    return _compressed("kept", "models kept aside, compressed to run as fast with at most 1 % drop", rows)
+    claim = "NNCF and ONNX Runtime, with at most 1 % drop of their metric"
+    return _compressed("kept", "models that nobody tuned for", claim, rows)
 
 
 def _goals(folder: Path) -> list[Figure]:
     held = [(one["case"], one["met"] and one["fewer"] and one["as_fast"]) for one in _read(folder / "summary.json")]
-    what = "goals on the metric met, in no more evaluations, as fast (to 5 %)"
-    return [_count("goals.held", what, held, "NNCF's accuracy control")]
+    what = "goals on a metric are met, by a model as fast (to 5 %) as that of NNCF's accuracy control, in no more"
+    return [_count("goals.held", f"{what} evaluations", held, "NNCF's accuracy control")]
 
 
 def _layout(folder: Path) -> list[Figure]:
     rows = _read(folder / "summary.json", list[LayoutFound])
     worst = min(rows, key=lambda one: spread(one.ratios).median)
-    what = f"layout of a flat graph, the worst: {worst.graph}, {worst.ops:,} ops"
+    ratio = spread(worst.ratios)
+    what = f"a flat graph ({worst.graph}, {worst.ops:,} ops, the worst) is laid out {ratio.median:.3g} times as fast as"
     held = [(f"{one.graph} {one.ops}", one.is_held) for one in rows]
-    count = _count("layout.held", "flat graphs laid out sooner, with no more crossings", held, "dagre")
-    return [median_of("layout.worst", what, spread(worst.ratios), peer="dagre"), count]
+    words = "flat graphs are laid out sooner than by dagre, with at most a tenth more crossings"
+    return [
+        median_of("layout.worst", f"{what} by dagre", ratio, peer="dagre"),
+        _count("layout.held", words, held, "dagre"),
+    ]
 
 
 def _gestures(folder: Path) -> list[Figure]:
     found = _GESTURE.findall(folder.with_suffix(".log").read_text(encoding="utf-8"))
     held = [(name, float(took) < float(limit)) for name, took, limit in found]
-    return [_count(f"{folder.name}.held", f"gestures within their limits ({folder.name})", held)]
+    place = folder.name.replace("-", " ")
+    return [_count(f"{folder.name}.held", f"gestures ({place}) take less time than their limits", held)]
 
 
 def _example(folder: Path) -> list[Figure]:
@@ -146,13 +158,16 @@ def _example(folder: Path) -> list[Figure]:
     assert base and base.metric and result.chosen is not None
     run, model = result.runs[result.chosen], load_file(example_recipe().with_name("model.py"))
     speed = Ratio(run.speedup or 0.0, run.speedup_low or 0.0, run.speedup_high or 0.0)
-    size = sum(one.numel() for one in model.make_model().parameters())
+    size, pictures = sum(one.numel() for one in model.make_model().parameters()), len(model.load_splits()[1].digits)
+    what = f"{EXAMPLE} at {run.precision} in {TARGET_ROWS[run.target].label} is {speed.median:.3g} times as fast"
     return [
-        Figure(id="example.parameters", what="parameters of the example", value=size),
-        Figure(id="example.accuracy", what="accuracy of the example, float", value=base.metric),
-        Figure(id="example.pictures", what="held-out pictures", value=len(model.load_splits()[1].digits)),
-        median_of("example.speed", f"the example on {run.target} at {run.precision}", speed, peer=base.name),
-        *ceilings_of("example", result),
+        Figure(id="example.parameters", what=f"the shipped example has {size:,} parameters", value=size),
+        Figure(
+            id="example.accuracy", what=f"the accuracy of the shipped example is {base.metric:.4f}", value=base.metric
+        ),
+        Figure(id="example.pictures", what=f"its accuracy is measured on {pictures} held-out pictures", value=pictures),
+        median_of("example.speed", f"{what} as {base.name}", speed, peer=base.name),
+        *ceilings_of("example", EXAMPLE, result),
     ]
 
 
@@ -283,7 +298,7 @@ def run(name: str, options: argparse.Namespace) -> list[Figure]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is asked for, or write the table."""
+    """Run what is asked for, or write the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path)
@@ -299,7 +314,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.page:
         figures = read(options.page)
         write(KEPT, figures)
-        README.write_text(with_page(README.read_text(encoding="utf-8"), page(figures)), encoding="utf-8")
+        for path, text in made_of(figures).items():
+            path.write_text(text, encoding="utf-8")
         return 0
     if options.rows and len(options.only) != 1:
         parser.error("--rows are those of one benchmark: name it with --only")

@@ -146,18 +146,21 @@ def figures_of(pairs: Sequence[Pair], failed: Sequence[str] = ()) -> list[Figure
     faster = [one.name for one in pairs if one.ratio.low > 1.0]
     total, peer = len(pairs) + len(failed), "the most sensitive ops kept at bf16"
     left = [one.name for one in pairs if one.name not in faster] + list(failed)
-    words = "mixtures of the search faster than by hand, at the same fidelity" + (
-        f"; not: {', '.join(left)}" * bool(left)
-    )
+    words = f"{len(faster)} of {total} mixtures of precisions that the search finds are faster than those made by hand "
+    words += f"({peer}), at the same fidelity" + f"; not: {', '.join(left)}" * bool(left)
     ours, by_hand_ = (sum(one.builds[side] for one in pairs) for side in (0, 1))
+    builds = f"the search builds {ours} plans to find these mixtures; by hand it takes {by_hand_}"
+    each = "the search's mixture of {} runs {:.3g} times as fast as the one made by hand"
     is_lost = len(faster) < FASTER_SHARE * total
     return [
         Figure(id="mixtures.faster", what=words, value=len(faster), unit=f"of {total}", peer=peer, lost=is_lost),
         Figure(
-            id="mixtures.builds", what="builds for these mixtures", value=ours, peer=peer, peer_value=by_hand_,
-            lost=ours > by_hand_,
+            id="mixtures.builds", what=builds, value=ours, peer=peer, peer_value=by_hand_, lost=ours > by_hand_
         ),
-        *(median_of(f"mixtures.{one.name}", f"mixture of {one.name}", one.ratio, peer=peer) for one in pairs),
+        *(
+            median_of(f"mixtures.{one.name}", each.format(one.name, one.ratio.median), one.ratio, peer=peer)
+            for one in pairs
+        ),
     ]  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def report(name, actions, *, limit):
 
 
 def test_plan_of_two_targets(desk):
-    plan = two_targets(desk, large_table(2000))
+    plan = two_targets(desk.trusted(), large_table(2000))
     plan.precision.modules.tree.expandAll()
     desk.settle()
     ids = desk.document.graph.op_id

@@ -90,8 +90,9 @@ def figures_of(name: str, found: dict[str, tuple[ToolFound, float]]) -> list[Fig
             continue
         gain = (learned or 0.0) - tool.sqnr_db
         least = LEAST_GAIN_DB if other in OURS else 0.0
-        claim = f"; claim: {least:g} dB" if least else ""
-        what = f"SQNR of {name} with int4 weights, gained by learned rounding{claim}"
+        claim = f"; at least {least:g} dB are claimed" if least else ""
+        way = f"{other.upper()} in ACE Studio" if other in OURS else other
+        what = f"learned rounding of int4 weights gives {name} {gain:.3g} dB more SQNR than {way}{claim}"
         figures.append(
             Figure(id=f"rounding.{name}.{other}", what=what, value=gain, unit="dB", peer=other, lost=gain < least)
         )

@@ -28,7 +28,7 @@ from ace_studio.records.results import CaptureReport
 from ace_studio.session.kept.history import History
 from tests.benchmarks.bench_graph_view import settle
 from tests.benchmarks.bench_panels import copy_run
-from tests.benchmarks.figures import Figure, conclude, median_of, spread
+from tests.benchmarks.figures import Figure, conclude, digits, median_of, spread
 from tests.gui.graph_tables import large_table
 from tests.session.fake_engine_link import result, target_run
 
@@ -36,11 +36,11 @@ USUAL_OPS = 10_000
 MOST_GROWTH = 2.0
 LIMIT_S = 0.1
 WORDS = {
-    "arrival": "a graph of {} ops arrives in the window, to its first picture",
-    "layout": "layout of a graph of {} ops, all blocks open",
-    "list": "the list of a history of {} runs",
-    "search": "search for a tag in a history of {} runs",
-    "append": "one more run in a history of {}",
+    "arrival": "a graph of {} ops is drawn {} s after it reached the window",
+    "layout": "a graph of {} ops, all its blocks open, is laid out in {} s",
+    "list": "a history of {} runs is listed in {} s",
+    "search": "a history of {} runs is searched for a tag in {} s",
+    "append": "a history of {} runs gets one more in {} s",
 }
 
 
@@ -90,7 +90,7 @@ def of_graphs(sizes: list[int], rounds: int) -> list[Figure]:
             if size == USUAL_OPS:
                 usual[name] = took.median / size
             is_lost = took.low / size > MOST_GROWTH * usual.get(name, float("inf"))
-            what = WORDS[name].format(f"{size:,}")
+            what = WORDS[name].format(f"{size:,}", digits(took.median))
             figures.append(median_of(f"scale.{name}.{size}", what, took, "s", lost=is_lost))
     return figures
 
@@ -105,7 +105,8 @@ def of_histories(sizes: list[int], rounds: int) -> list[Figure]:
             copy_run(history, append(), size - 1)
             calls = {"list": history.list, "search": partial(history.list, tag="none"), "append": append}
             for name, call in calls.items():
-                took, what = seconds(call, 7 * rounds), WORDS[name].format(f"{size:,}")
+                took = seconds(call, 7 * rounds)
+                what = WORDS[name].format(f"{size:,}", digits(took.median))
                 figures.append(median_of(f"scale.{name}.{size}", what, took, "s", lost=took.low > LIMIT_S))
     return figures
 

@@ -21,7 +21,7 @@ import psutil
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import WorkerLost, WorkerReady
-from tests.benchmarks.figures import Figure, conclude, median_of, spread
+from tests.benchmarks.figures import Figure, conclude, digits, median_of, spread
 
 CODE = {
     "window": """
@@ -48,8 +48,8 @@ time.sleep(600)
 """,
 }
 PAIRS = {
-    "window": ("bare Qt window", "window, start to first paint"),
-    "engine": ("bare import of torch", "engine process, start to ready"),
+    "window": ("bare Qt window", "until its first paint a bare Qt window needs {}, the window of ACE Studio {}"),
+    "engine": ("bare import of torch", "until it is ready a bare import of torch needs {}, the engine's process {}"),
 }
 UNITS = {"wall_s": "s", "cpu_s": "s of CPU", "rss_mib": "MiB"}
 LIMITS = {"window.wall_s": 1.0, "window.cpu_s": 0.25, "window.rss_mib": 150e6 / 2**20}
@@ -111,7 +111,8 @@ def figures_of(found: dict[str, list[Start]]) -> list[Figure]:
         ours, theirs = (spread([getattr(one, field) for one in found[each]]) for each in (name, peer))
         is_lost = ours.low > LIMITS.get(f"{name}.{field}", float("inf"))
         more = {"peer": peer, "peer_value": theirs.median, "lost": is_lost}
-        figures.append(median_of(f"start.{name}.{field}", what, ours, unit, **more))
+        words = what.format(*(f"{digits(one.median)} {unit}" for one in (theirs, ours)))
+        figures.append(median_of(f"start.{name}.{field}", words, ours, unit, **more))
     return figures
 
 

@@ -20,7 +20,7 @@ from ace_studio.records.results import decode_result
 from ace_studio.records.sweep_file import checked_sweep, sweep_jobs
 from ace_studio.records.sweeps import RowStatus
 from ace_studio.sweeps.running import SweepAdvanced, SweepOptions, run_sweep
-from tests.benchmarks.figures import Figure, conclude, median_of, spread
+from tests.benchmarks.figures import Figure, conclude, digits, median_of, spread
 
 LEAST_JOBS_A_SECOND = 20.0
 MOST_SECONDS_A_JOB = 1.0
@@ -45,7 +45,7 @@ def rate(folder: Path, count: int) -> Figure:
         report = run_sweep(jobs, folder / f"nothing-{count}", options)
     done = sum(row.status is RowStatus.DONE for row in report.rows)
     value = done / (times[-1] - times[0])
-    what = f"jobs a second of a sweep of {count:,} jobs that do nothing, {WORKERS} workers"
+    what = f"a sweep of {count:,} jobs that do nothing completes {value:.0f} jobs a second, with {WORKERS} workers"
     return Figure(id="sweep.rate", what=what, value=value, unit="/s", lost=done < count or value < LEAST_JOBS_A_SECOND)
 
 
@@ -69,7 +69,8 @@ def overhead(folder: Path, count: int) -> Figure:
     beside = [row.seconds - result.seconds for row, result in zip(report.rows, results, strict=True)]
     found = spread(sorted(beside)[: count - WORKERS])  # without those that started an engine
     is_lost = found.low > MOST_SECONDS_A_JOB
-    return median_of("sweep.overhead", "seconds of a job of a sweep beside its run", found, "s", lost=is_lost)
+    what = f"a job of a sweep takes {digits(found.median)} s more than its run"
+    return median_of("sweep.overhead", what, found, "s", lost=is_lost)
 
 
 def main() -> int:

@@ -23,7 +23,8 @@ from typing import NamedTuple
 from ace_studio.engine.load.torchvision.ops import make_importable
 from ace_studio.records.places import example_recipe
 from ace_studio.records.results import Result, RunStatus, decode_result
-from tests.benchmarks.figures import Figure, ceilings_of, conclude
+from ace_studio.records.targets import TARGET_ROWS
+from tests.benchmarks.figures import Figure, ceilings_of, conclude, digits
 
 RECIPE = """\
 format = 1
@@ -106,9 +107,10 @@ def figure_of(name: str, took_s: float, result: Result) -> Figure:
     case = CASES[name]
     run = result.runs[result.chosen] if result.chosen is not None else None
     is_verified = run is not None and run.status is RunStatus.OK and bool(run.verified)
-    chosen = f"{run.target} {run.precision}" if run is not None else "nothing"
+    chosen = f"{run.precision} in {TARGET_ROWS[run.target].label}" if run is not None else "nothing"
+    what = f"{case.what} takes {digits(took_s)} s from its file to a verified artifact"
     return Figure(
-        id=f"time.{name}", what=f"from the file to a verified artifact: {case.what}, {chosen}", value=took_s, unit="s",
+        id=f"time.{name}", what=f"{what} ({chosen}; limit: {case.limit_s:g} s)", value=took_s, unit="s",
         peer="limit", peer_value=case.limit_s, lost=took_s > case.limit_s or not is_verified,
     )  # fmt: skip
 
@@ -122,7 +124,7 @@ def main() -> int:
     figures = []
     for name in options.only:
         took_s, result = run_case(name, options.out.absolute() / name)
-        figures += [figure_of(name, took_s, result), *ceilings_of(f"time.{name}", result)]
+        figures += [figure_of(name, took_s, result), *ceilings_of(f"time.{name}", CASES[name].what, result)]
         phases = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in result.phase_seconds.items() if seconds > 1)
         print(f"{name}: {took_s:.0f} s ({phases})", flush=True)
     return conclude(options.out, figures)

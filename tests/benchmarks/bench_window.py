@@ -33,7 +33,7 @@ from ace_studio.records.messages import JobFinished, LogLine, ModelCaptured, Pro
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport
 from ace_studio.session.choices import with_rules
-from tests.benchmarks.figures import Figure, conclude
+from tests.benchmarks.figures import Figure, conclude, digits
 from tests.gui.conftest import desk  # noqa: F401 - a fixture
 from tests.gui.graph_tables import large_table, layered_table
 from tests.gui.run_results import result_of, show_result
@@ -75,17 +75,18 @@ def figures_of(gestures: list[Gesture], ops: int) -> list[Figure]:
     costly = max((one for one in gestures if not one.is_arrival), key=lambda one: one.each_ms)
     pooled = np.concatenate([one.gaps_ms for one in gestures])
     found = {
-        "gap": (f"longest CPU time of one turn of the window's event loop ({longest.name})", longest.gaps_ms.max()),
-        "gesture": (f"CPU time of the most costly gesture ({costly.name})", costly.each_ms),
+        "gap": (f"the longest turn of the window's event loop ({longest.name})", longest.gaps_ms.max()),
+        "gesture": (f"the most costly gesture ({costly.name})", costly.each_ms),
         "p99": (
-            f"99 % of the turns of the window's event loop, a gesture each {PACE_MS:.0f} ms, take at most",
+            f"a turn of the window's event loop at the 99th percentile (a gesture each {PACE_MS:.0f} ms)",
             np.percentile(pooled, 99),
         ),
     }
     is_judged = ops == 50_000
     figures = []
     for name, (what, value) in found.items():
-        words = f"{what} at {ops:,} ops" + (f"; limit {LIMITS_MS[name]:g} ms" if is_judged else "")
+        words = f"with a graph of {ops:,} ops {what} takes {digits(float(value))} ms of CPU"
+        words += f" (limit: {LIMITS_MS[name]:g} ms)" * is_judged
         is_lost = is_judged and float(value) > LIMITS_MS[name]
         size = "" if is_judged else f".{ops}"
         figures.append(Figure(id=f"window.{name}{size}", what=words, value=float(value), unit="ms", lost=is_lost))

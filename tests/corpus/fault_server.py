@@ -1,8 +1,8 @@
 """Runs one command line after another in processes that are forked from this one, each in a machine with a fault.
 
-Importing torch is what a command costs, so it is imported here, once. A command and its engine process are forks of
-this process; all else (channel, guard, limits, how both end) is the real thing. ``python -m tests.corpus.fault_server``
-reads a case per line from stdin and answers with a line; `tests.corpus.faults` has the cases.
+This process is a fork of the fork server (`tests.forked_engines`). A command is a fork of this process, and its engine
+one of the command, so that both are in the machine with the fault. `main` reads a case per line from stdin and answers
+with a line; `tests.corpus.faults` has the cases.
 """
 
 import ctypes
@@ -18,24 +18,22 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ace_studio import __main__ as program
 from ace_studio.cli.app import report_failure
 from ace_studio.cli.console import Console
-from ace_studio.jobs import boot, launch
-from ace_studio.jobs.processes import MARK_VARIABLE
+from ace_studio.jobs import launch
 from ace_studio.records.errors import AceError
+from tests import forked_engines
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC = ctypes.CDLL(None, use_errno=True)
 _NEW_NAMESPACE, _NEW_USERS = 0x20000, 0x10000000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
-_ADOPT = 36
-"""prctl: processes whose parent died become children of this one."""
 MOST_S = 400
+_VERIFYING = ("saving", "stages")
 
 
 class CannotInjectError(Exception):
@@ -44,13 +42,13 @@ class CannotInjectError(Exception):
 
 def _mount(source: str, target: Path, kind: str, flags: int, data: str = "") -> None:
     words = [os.fsencode(one) for one in (source, str(target), kind)]
-    if _LIBC.mount(*words, flags, data.encode() or None) != 0:
+    if LIBC.mount(*words, flags, data.encode() or None) != 0:
         raise CannotInjectError(f"mount: {os.strerror(ctypes.get_errno())}")
 
 
 def own_mounts() -> None:
     """Let this process mount what no other sees; as a user of its own name space if it is not root."""
-    if _LIBC.unshare(_NEW_NAMESPACE) != 0 and _LIBC.unshare(_NEW_NAMESPACE | _NEW_USERS) != 0:
+    if LIBC.unshare(_NEW_NAMESPACE) != 0 and LIBC.unshare(_NEW_NAMESPACE | _NEW_USERS) != 0:
         raise CannotInjectError(f"unshare: {os.strerror(ctypes.get_errno())}")
     _mount("none", Path("/"), "none", _RECURSIVE | _PRIVATE)
 
@@ -84,10 +82,10 @@ def processes(count: int) -> None:
     """Limit the processes of this user, whom root's rights are taken from that would make an exception."""
     header, both = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     os.setresuid(65534, 0, 0)
-    _LIBC.capget(header, both)
+    LIBC.capget(header, both)
     for at in (0, 1):  # effective and permitted, without CAP_SYS_ADMIN and CAP_SYS_RESOURCE
         both[at] &= ~(1 << 21 | 1 << 24)
-    if _LIBC.capset(header, both) != 0:
+    if LIBC.capset(header, both) != 0:
         raise CannotInjectError("capset")
     limit("NPROC", count)
 
@@ -129,44 +127,11 @@ class Job:
 JOB = Job()
 
 
-def _forked(
-    options: launch.LaunchOptions, config: Mapping[str, Any], inherited: tuple[int, ...]
-) -> subprocess.Popen[bytes]:
+def _fork_engine(*words: Any) -> subprocess.Popen[bytes]:
     """What `launch._popen` does, with a fork of this process as the interpreter."""
-    out, err = os.pipe(), os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.setsid()
-        for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), out[1], err[1])):
-            os.dup2(descriptor, number)
-        _keep_open(inherited)
-        os.environ.clear()
-        os.environ.update({**options.environment, boot.CONFIG_VARIABLE: json.dumps(config)})
-        os.environ[MARK_VARIABLE] = str(config["mark"])
-        tempfile.tempdir = None
-        sys.stdout, sys.stderr = (
-            open(number, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
-            for number in (1, 2)
-        )
-        JOB.in_engine()
-        boot.run_and_exit()
-    JOB.pid = pid
-    os.close(out[1])
-    os.close(err[1])
-    process = subprocess.Popen.__new__(subprocess.Popen)
-    process.__dict__.update(
-        pid=pid, returncode=None, args=["forked"], stdin=None, stdout=os.fdopen(out[0], "rb"),
-        stderr=os.fdopen(err[0], "rb"), _child_created=True, _waitpid_lock=threading.Lock(),
-        _communication_started=False,
-    )  # fmt: skip
+    process = forked_engines.fork_engine(*words, is_verified_forked=False, at_first=JOB.in_engine)
+    JOB.pid = process.pid
     return process
-
-
-def _keep_open(kept: tuple[int, ...]) -> None:
-    for number in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - names only
-        if number > 2 and number not in kept:
-            with suppress(OSError):
-                os.close(number)
 
 
 def _show_progress(self: Console, event: Any, _show: Any = Console.show_progress) -> None:
@@ -174,22 +139,21 @@ def _show_progress(self: Console, event: Any, _show: Any = Console.show_progress
     JOB.reached(f"{event.phase}: {event.detail}")
 
 
-def _serve(order: dict[str, Any]) -> None:
+def _serve(order: dict[str, Any]) -> NoReturn:
     """The forked process of a command: make the fault, run the command, end with its code."""
     here = Path(order["here"])
-    for number, name in ((0, os.devnull), (1, here / "stdout"), (2, here / "stderr")):
-        os.dup2(os.open(name, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    os.environ.clear()
-    os.environ.update(order["environment"])
-    tempfile.tempdir = None
+    how = {0: (os.devnull, os.O_RDONLY)} | {
+        number: (here / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for number, name in ((1, "stdout"), (2, "stderr"))
+    }
+    forked_engines.prepare({number: os.open(*words) for number, words in how.items()})
+    forked_engines.set_environment(order["environment"])
     os.chdir(here)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
-    launch._popen = _forked
-    boot._make_importable = lambda: None
+    launch._popen = _fork_engine
     Console.show_progress = _show_progress  # type: ignore[method-assign]
     if not order["verify"]:
-        saving = importlib.import_module("ace_studio.engine.pipeline.compress.saving")
+        saving, stages = (importlib.import_module(f"ace_studio.engine.pipeline.compress.{one}") for one in _VERIFYING)
         saving.export.verify_artifact = lambda *_, **__: None
+        stages.prepare_verification = lambda *_: None
     names = {"here": here, "job": JOB, "words": order["words"]} | {one.__name__: one for one in _HELPERS}
     try:
         exec(textwrap.dedent(order["fault"]), names)
@@ -197,25 +161,16 @@ def _serve(order: dict[str, Any]) -> None:
         (here / "skip").write_text(str(error))
         os._exit(0)
     encoding, _, errors = order["environment"].get("PYTHONIOENCODING", "utf-8").partition(":")
-    if sys.stdout is not None:
-        sys.stdout = open(1, "w", encoding=encoding, errors=errors or "strict", closefd=False)  # noqa: SIM115
-    if sys.stderr is not None:
-        sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    forked_engines.set_streams(encoding, errors or "strict")
     if order["fresh"]:
         words = [sys.executable, "-m", "ace_studio", *order["words"]]
         os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
-    code = 99
+    code = 1
     try:
         code = _run(order["words"])
     except BaseException:  # noqa: BLE001 - what the interpreter would do: print the traceback and end with 1
         sys.excepthook(*sys.exc_info())
-        code = 1
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()  # type: ignore[union-attr]
-        except OSError:
-            code = 120  # as Python ends then
-    os._exit(code & 255)
+    forked_engines.finish(code)
 
 
 def _run(words: list[str]) -> int:
@@ -275,9 +230,7 @@ def _left_over() -> int:
 
 def main() -> None:
     """Serve orders until stdin ends."""
-    importlib.import_module("ace_studio.engine.pipeline")
-    _LIBC.prctl(_ADOPT, 1)
-    answers = os.dup(1)
+    LIBC.prctl(forked_engines.ADOPT, 1)
     for line in sys.stdin:
         order = json.loads(line)
         begin = time.monotonic()
@@ -285,8 +238,6 @@ def main() -> None:
         for words in order["commands"]:
             pid = os.fork()
             if pid == 0:
-                os.close(answers)
-                os.setsid()
                 _serve({**order, "words": words})
             pids.append(pid)
         codes = [_ended(pid, begin + MOST_S) for pid in pids]
@@ -294,8 +245,4 @@ def main() -> None:
             if code is None:
                 os.kill(pid, signal.SIGKILL)
         answer = {"codes": codes, "orphans": _left_over(), "seconds": time.monotonic() - begin}
-        os.write(answers, (json.dumps(answer) + "\n").encode())
-
-
-if __name__ == "__main__":
-    main()
+        print(json.dumps(answer))

@@ -8,15 +8,14 @@ has the helpers); ``job.at(PHASE, action)`` injects while it runs. A fault that 
 
 import json
 import os
-import subprocess
-import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ace_studio.records.errors import visible
 from tests.corpus.case import HEAD, QUICK
+from tests.forked_engines import ForkServer
 
 FOLDER = Path(__file__).parent / "faults"
 TABLES = sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -63,6 +62,8 @@ class FaultCase:
     fresh: bool = False
     """Whether the command starts in a new interpreter, which takes seconds; ``job`` does nothing there."""
     slow: bool = False
+    full: bool = False
+    """Whether it runs with ``--full`` only: another case finds the same faults."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,16 +108,12 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 class FaultServer:
     """The process that runs the commands (`tests.corpus.fault_server`)."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.corpus.fault_server"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
-        )  # fmt: skip
-
-    @property
-    def _pipes(self) -> tuple[IO[str], IO[str]]:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        return self._process.stdin, self._process.stdout
+    def __init__(self, fork_server: ForkServer) -> None:
+        (theirs, orders), (answers, to_answers) = os.pipe(), os.pipe()
+        self._pid = fork_server.fork("tests.corpus.fault_server:main", descriptors={0: theirs, 1: to_answers, 2: 2})
+        os.close(theirs)
+        os.close(to_answers)
+        self._pipes = os.fdopen(orders, "w"), os.fdopen(answers, "r")
 
     def run(self, case: FaultCase, here: Path) -> Ended:
         """Run the commands of a case in its folder."""
@@ -153,7 +150,7 @@ class FaultServer:
         """End the process."""
         for pipe in self._pipes:
             pipe.close()
-        self._process.wait()
+        os.waitpid(self._pid, 0)
 
 
 def _environment(case: FaultCase, here: Path) -> dict[str, str]:

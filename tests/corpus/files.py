@@ -16,6 +16,7 @@ import textwrap
 import tomllib
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -166,6 +167,25 @@ def change_member(path: Path, ending: str, change: Callable[[bytes], bytes]) -> 
             archive.writestr(name, change(held) if name.endswith(ending) else held)
 
 
+def zeros(archive: zipfile.ZipFile, name: str, *, megabytes: int) -> None:
+    """Add a compressed member of zeros. Only one megabyte is compressed; the others are copies of it."""
+    packer, megabyte = zlib.compressobj(wbits=-zlib.MAX_WBITS), bytes(1_000_000)
+    packed = packer.compress(megabyte) + packer.flush(zlib.Z_FULL_FLUSH)
+    info = zipfile.ZipInfo(name)
+    with archive.open(info, "w") as member:
+        for _ in range(megabytes):
+            member.write(packed)
+        member.write(packer.flush())
+    checksum = 0
+    for _ in range(megabytes):
+        checksum = zlib.crc32(megabyte, checksum)
+    info.compress_type, info.file_size, info.CRC = zipfile.ZIP_DEFLATED, len(megabyte) * megabytes, checksum
+    assert archive.fp is not None
+    archive.fp.seek(info.header_offset)
+    archive.fp.write(info.FileHeader())
+    archive.fp.seek(archive.start_dir)
+
+
 def safetensors(path: Path, header: object, data: bytes = b"", *, length: int | None = None) -> None:
     """Write a header, as it is or as JSON, and the bytes that follow it."""
     raw = header if isinstance(header, bytes) else json.dumps(header).encode()
@@ -276,7 +296,6 @@ def npy(path: Path, shape: object, data: bytes = b"", *, dtype: str = "'<f4'", r
 
 def png(path: Path, width: int, height: int) -> None:
     """Write a PNG of that claimed size with almost nothing in it."""
-    import zlib
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -336,9 +355,9 @@ WEIGHTS = '[model]\nsource = "net.py"\nentry = "Net"\nweights = "FILE"\n[inputs]
 NAMES: dict[str, Any] = {
     one.__name__: one
     for one in (
-        torch_zip, state_dict, change_bytes, member_of, change_member, safetensors, entry, onnx_model, onnx_with, node,
-        tensor, branch, exported, scripted, npy, png, python_model, hugging_face, nested, Calls, zipfile, json, os,
-        pickle, struct, io, partial,
+        torch_zip, state_dict, change_bytes, member_of, change_member, zeros, safetensors, entry, onnx_model, onnx_with,
+        node, tensor, branch, exported, scripted, npy, png, python_model, hugging_face, nested, Calls, zipfile, json,
+        os, pickle, struct, io, partial,
     )
     if hasattr(one, "__name__")
 } | {"partial": partial}  # fmt: skip

@@ -19,9 +19,9 @@ NEVER = (
 
 
 @pytest.fixture(scope="module")
-def server():
+def server(forked_engines):
     """One process that imported torch, for all cases."""
-    server = FaultServer()
+    server = FaultServer(forked_engines)
     yield server
     server.close()
 
@@ -29,7 +29,8 @@ def server():
 def _parameters():
     for table in TABLES:
         for case in cases(table):
-            yield pytest.param(case, id=f"{table}-{case.name}", marks=[pytest.mark.slow] if case.slow else [])
+            marks = [getattr(pytest.mark, name) for name in ("slow", "full") if getattr(case, name)]
+            yield pytest.param(case, id=f"{table}-{case.name}", marks=marks)
 
 
 @pytest.mark.parametrize("case", list(_parameters()))

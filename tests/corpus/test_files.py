@@ -17,7 +17,7 @@ NEVER = ("Traceback (most recent call last)", "did not expect", "report it", "en
 
 
 @pytest.fixture(scope="module")
-def engine():
+def engine(forked_engines):
     """One worker for all files: what one of them breaks shows in the next."""
     client = WorkerClient()
     with WorkerExecutor(client) as executor:

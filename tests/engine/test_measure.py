@@ -154,3 +154,13 @@ def test_of_three_candidates_every_round_is_a_ratio():
     samples = measure.measure_interleaved(calls, rounds=6, reporter=Reporter(), timer=scripted_timer([60.0]))
     assert not samples["a"].is_mirrored
     assert len(measure.round_ratios(samples["a"], samples["b"])) == 6
+
+
+def test_the_wall_clock_gives_the_time_of_one_of_the_repeated_calls(monkeypatch):
+    now_ns = [0]
+
+    def call():
+        now_ns[0] += 3_000_000
+
+    monkeypatch.setattr(measure.time, "perf_counter_ns", lambda: now_ns[0])
+    assert measure.wall_clock_ms(call, 100) == pytest.approx(3.0)

@@ -13,8 +13,10 @@ from ace_studio.engine import verify_child
 from ace_studio.engine.examples.stored_calls import store_call, write_tensors
 from ace_studio.engine.export import ModelSource, VerifyOrder
 from ace_studio.engine.flow import Example
+from ace_studio.engine.load.sniff import checked_sha256
 from ace_studio.engine.verify_child import PeakMemory
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak since a moment")
 LARGE_BYTES = 200_000_000
@@ -84,3 +86,15 @@ def test_subgraphs_are_loaded_and_called_on_the_device_of_the_job(tmp_path, monk
         assert verify_child._compare(tmp_path, order, PeakMemory()) == 200.0
     finally:
         sys.modules.pop("run_pieces", None)
+
+
+def test_code_that_was_changed_since_the_job_ran_it_does_not_run(tmp_path):
+    code = tmp_path / "net.py"
+    code.write_text("from torch import nn\n\n\ndef make_model():\n    return nn.ReLU()\n", encoding="utf-8")
+    recipe = Recipe(model=ModelChoice(source="net.py", entry="make_model"))
+    source = ModelSource(recipe=recipe, folder=str(tmp_path), code=(checked_sha256(code),))
+    assert isinstance(verify_child._load_users_module(source).module, nn.ReLU)
+    code.write_text("raise SystemExit('the changed code ran')\n", encoding="utf-8")
+    with pytest.raises(AceError) as caught:
+        verify_child._load_users_module(source)
+    assert caught.value.problem.code is ErrorCode.UNTRUSTED

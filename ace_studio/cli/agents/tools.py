@@ -8,9 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, get_args, get_origin
 
-import typer.main
-
-from ace_studio.cli.app import app
+from ace_studio.cli.app import whole_command
 from ace_studio.records.errors import AceError, ErrorCode
 
 _KEPT_BACK = frozenset({"trust", "contain", "python", "as_json"})
@@ -85,9 +83,8 @@ class ToolArgument:
 @cache
 def tool_arguments(row: ToolRow) -> tuple[ToolArgument, ...]:
     """The arguments of a tool, as the command line has them."""
-    command: Any = typer.main.get_command(app)
     found = []
-    for parameter in command.commands[row.name].params:
+    for parameter in whole_command().commands[row.name].params:
         if parameter.name in _KEPT_BACK or parameter.name in row.without:
             continue
         option = max(parameter.opts, key=len) if parameter.opts[0].startswith("-") else ""
@@ -121,8 +118,7 @@ def tool_schema(row: ToolRow) -> dict[str, Any]:
 
 def tool_description(row: ToolRow) -> str:
     """What a tool does: the help of its command, and what an agent should know."""
-    command: Any = typer.main.get_command(app)
-    return f"{command.commands[row.name].help} {row.more}".strip()
+    return f"{whole_command().commands[row.name].help} {row.more}".strip()
 
 
 def words_of(row: ToolRow, values: Mapping[str, Any]) -> list[str]:
@@ -140,8 +136,7 @@ def words_of(row: ToolRow, values: Mapping[str, Any]) -> list[str]:
         )
     options, places = [row.name, "--json", *row.fixed], []
     for name, argument in arguments.items():
-        value = values.get(name)
-        if value is None or value is False:
+        if (value := values.get(name)) is None or value is False:
             continue
         if isinstance(value, list) != argument.takes_many or isinstance(value, dict):
             expected = "a list" if argument.takes_many else f"one {argument.kind}"

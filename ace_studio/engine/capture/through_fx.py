@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,7 +24,8 @@ def capture_with_fx(
     Modules of torch.nn, and those that a control names as leaves, are kept as one call each while tracing.
     """
     tracer = _Tracer(example)  # before the controls, since it notes which functions of math are the original ones
-    with torch.no_grad(), controls() as tracer.keep_whole, _recording_size_functions(module):
+    sizes = {function: recorded(function) for function in SIZE_FUNCTIONS}
+    with torch.no_grad(), controls() as tracer.keep_whole, replaced(module, sizes):
         graph = tracer.trace(module)
     flat = FlatGraph(
         graph=fx.GraphModule(tracer.root, graph),
@@ -71,13 +71,6 @@ class _Tracer(fx.Tracer):
             return found
 
         return call, [self.root]
-
-
-@contextmanager
-def _recording_size_functions(module: nn.Module) -> Iterator[None]:
-    """Record calls of ``len`` and the like if a placeholder is among the arguments."""
-    with replaced(module, {function: recorded(function) for function in SIZE_FUNCTIONS}):
-        yield
 
 
 def recorded(function: Callable[..., Any], *, noticed: Callable[[], object] = lambda: None) -> Callable[..., Any]:

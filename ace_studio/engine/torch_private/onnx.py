@@ -59,6 +59,12 @@ def registry_made_once() -> AbstractContextManager[None]:
     return replaced_attribute(kind, "from_torchlib", staticmethod(copied))
 
 
+def operators_found_once() -> AbstractContextManager[None]:
+    """While the block runs, torch looks for composite operators once, not for each of its thirty namespaces."""
+    utils, name = importlib.import_module("torch._export.utils"), "_materialize_cpp_cia_ops"
+    return replaced_attribute(utils, name, cache(getattr(utils, name, lambda: None)))
+
+
 @cache
 def onnx_translations() -> OnnxTranslations:
     """The exporter's tables; the first call imports them, which takes seconds."""

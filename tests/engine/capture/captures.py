@@ -25,6 +25,11 @@ CPU = torch.device("cpu")
 DEFAULT = Recipe()
 
 
+def by(*rungs: str) -> Recipe:
+    """A recipe with these capture methods."""
+    return Recipe(capture=CaptureChoice(rungs=rungs))
+
+
 def capture(
     module: nn.Module, examples: list[Any], recipe: Recipe = DEFAULT, reporter: Reporter | None = None
 ) -> tuple[CapturedModel, CaptureReport]:
@@ -38,13 +43,38 @@ def capture_tiny(name: str, recipe: Recipe = DEFAULT) -> tuple[CapturedModel, Ca
     return capture(tiny.module, tiny.examples, recipe)
 
 
-WHOLE = Recipe(capture=CaptureChoice(rungs=("export", "export-strict", "dynamo", "fx")))
+class KeptCaptures:
+    """Captures of tiny models, each made once in a process: tests read them, and none may change one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        """A capture cache, in which they are found again."""
+        self._made: dict[tuple[str, tuple[str, ...]], tuple[CapturedModel, CaptureReport]] = {}
+
+    def of(self, name: str, *rungs: str) -> tuple[CapturedModel, CaptureReport]:
+        """The capture by these methods, or by those of a recipe that names none."""
+        if (name, rungs) not in self._made:
+            self._made[name, rungs] = self.again(name, *rungs)
+        return self._made[name, rungs]
+
+    def again(self, name: str, *rungs: str, reporter: Reporter | None = None) -> tuple[CapturedModel, CaptureReport]:
+        """The same capture once more, from the cache if it is there."""
+        tiny = getattr(tiny_models, name)()
+        loaded = LoadedModel(module=tiny.module, source=Path(), sha256=name)
+        examples = [Example.of(example) for example in tiny.examples]
+        recipe = by(*rungs) if rungs else DEFAULT
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ACE_STUDIO_CACHE", str(self.folder))
+            return capture_model(loaded, examples, recipe, device=CPU, reporter=reporter or Reporter())
+
+
+WHOLE = by("export", "export-strict", "dynamo", "fx")
 """Only the rungs that give the whole graph."""
 
 
-def failure(name: str) -> AceError:
+def failure(name: str, recipe: Recipe = WHOLE) -> AceError:
     with pytest.raises(AceError) as caught:
-        capture_tiny(name, WHOLE)
+        capture_tiny(name, recipe)
     return caught.value
 
 
@@ -80,4 +110,4 @@ class HoldsScript(nn.Module):
 
 
 def capture_by(rung: str, module: nn.Module, examples: list[Any]) -> tuple[CapturedModel, CaptureReport]:
-    return capture(module, examples, Recipe(capture=CaptureChoice(rungs=(rung,))))
+    return capture(module, examples, by(rung))

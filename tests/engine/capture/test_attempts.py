@@ -20,11 +20,11 @@ from ace_studio.engine.torch_private.dynamo import StackLook
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import AttemptStarted, Event, Progress
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from tests.engine.capture.captures import WHOLE, assert_helpful, capture, dims, failure
+from tests.engine.capture.captures import assert_helpful, by, capture, dims, failure
 
 
 def test_a_branch_on_a_size_that_the_examples_have_is_not_accepted() -> None:
-    error = failure("size_specialised")
+    error = failure("size_specialised", by("export"))
     assert_helpful(error, code=ErrorCode.NOT_CAPTURED, line="if x.shape[1] == 3:")
     assert "x.1 != 3" in error.problem.why
 
@@ -45,7 +45,7 @@ def test_no_constant_of_a_tracer_stays_in_the_module_so_it_can_be_captured_again
     names = set(vars(module))
     for _ in range(2):
         with pytest.raises(AceError):
-            capture(module, [torch.randn(2, 4), torch.randn(3, 4)], Recipe(capture=CaptureChoice(rungs=("fx",))))
+            capture(module, [torch.randn(2, 4), torch.randn(3, 4)], by("fx"))
     assert set(vars(module)) == names
 
 
@@ -93,7 +93,7 @@ CROSSED = [(torch.ones(2, 3, 16, 32).cumsum(3),), (torch.ones(3, 3, 32, 16).cums
 
 
 def test_a_map_that_is_a_point_in_the_traced_example_only_is_captured_by_a_wider_one() -> None:
-    captured, report = capture(AsksForAPoint(1.0), CROSSED, WHOLE)
+    captured, report = capture(AsksForAPoint(1.0), CROSSED, by("export"))
     assert report.rung == "export"
     assert captured.example.args[0].shape == (3, 3, 32, 32)
     assert {16, 32} <= set(dims(captured)["x.3"].verified_sizes)
@@ -101,7 +101,7 @@ def test_a_map_that_is_a_point_in_the_traced_example_only_is_captured_by_a_wider
 
 def test_a_point_that_computes_something_else_is_still_refused() -> None:
     with pytest.raises(AceError) as caught:
-        capture(AsksForAPoint(2.0), CROSSED, WHOLE)
+        capture(AsksForAPoint(2.0), CROSSED, by("export"))
     assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
 
 
@@ -119,7 +119,7 @@ class LongRowsTakeAnotherPath(nn.Module):
 def test_every_example_is_traced_once_by_a_method() -> None:
     examples = [(torch.randn(2, 40),), (torch.randn(2, 7),)]
     with pytest.raises(AceError) as caught:
-        capture(LongRowsTakeAnotherPath(), examples, Recipe(capture=CaptureChoice(rungs=("export",))))
+        capture(LongRowsTakeAnotherPath(), examples, by("export"))
     assert caught.value.problem.code is ErrorCode.NOT_CAPTURED
     assert LongRowsTakeAnotherPath.traces == len(examples)
 
@@ -161,7 +161,7 @@ def test_the_users_line_and_the_module_are_named_while_they_are_traced() -> None
     capture_model(
         LoadedModel(module=Deep(), source=Path(), sha256=""),
         [Example.of((torch.rand(n, 3),)) for n in (2, 4)],
-        Recipe(capture=CaptureChoice(rungs=("export",))),
+        by("export"),
         device=torch.device("cpu"),
         reporter=Reporter(events.append),
     )

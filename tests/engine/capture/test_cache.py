@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -22,6 +23,7 @@ from ace_studio.records.messages import AttemptEnded
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import CaptureReport
 from tests import tiny_models
+from tests.engine.capture.captures import KeptCaptures
 
 torch.set_num_threads(1)
 EXPORT = Recipe(capture=CaptureChoice(rungs=("export",)))
@@ -29,9 +31,25 @@ EXPORT = Recipe(capture=CaptureChoice(rungs=("export",)))
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
     made = tmp_path / "captures"
     monkeypatch.setenv("ACE_STUDIO_CACHE", str(made))
     return made
+
+
+@pytest.fixture(scope="module")
+def one_entry(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("one") / "captures"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACE_STUDIO_CACHE", str(made))
+        capture(Scaled(), X)
+    return made
+
+
+@pytest.fixture
+def scaled(folder: Path, one_entry: Path) -> Path:
+    """A cache with the capture of `Scaled` on `X`."""
+    return Path(shutil.copytree(one_entry, folder))
 
 
 def capture(
@@ -48,27 +66,21 @@ def capture(
     return captured, report, events
 
 
-def capture_tiny(name: str, recipe: Recipe = EXPORT) -> tuple[CapturedModel, CaptureReport, list[Any]]:
-    torch.manual_seed(0)
-    tiny = getattr(tiny_models, name)()
-    return capture(tiny.module, tiny.examples, recipe)
-
-
 def shapes(captured: CapturedModel) -> list[list[tuple[int, ...]]]:
     return [[tuple(tensor.shape) for tensor in one.tensors()] for one in (captured.example, *captured.examples)]
 
 
-CASES = [(name, "export") for name in tiny_models.EASY] + [
+CASES = [(name,) for name in tiny_models.EASY] + [
     ("reads_value", "export-strict"), ("square_root_of_length", "export-strict"), ("recurrent", "dynamo"),
     ("text_model", "dynamo"), ("mlp", "fx"), ("recurrent", "fx"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "rung"), CASES)
-def test_a_capture_found_again_is_the_same_in_all_that_others_read(folder: Path, name: str, rung: str) -> None:
-    recipe = Recipe(capture=CaptureChoice(rungs=(rung,)))
-    first, told, _ = capture_tiny(name, recipe)
-    again, told_again, events = capture_tiny(name, recipe)
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_a_capture_found_again_is_the_same_in_all_that_others_read(kept: KeptCaptures, case: tuple[str, ...]) -> None:
+    events: list[Any] = []
+    first, told = kept.of(*case)
+    again, told_again = kept.again(*case, reporter=Reporter(events.append))
     assert (told.cached, told_again.cached) == (False, True)
     assert not any(isinstance(event, AttemptEnded) for event in events)
     assert again.table == first.table and again.inputs == first.inputs and again.fingerprint == first.fingerprint
@@ -144,14 +156,12 @@ X = [(torch.rand(2, 3),), (torch.rand(5, 3),)]
     ],
     ids=["the same", "numbers", "a size", "an attribute", "a layer", "the file", "a rung", "switched off", "no file"],
 )
-def test_what_makes_a_capture_another_one(folder: Path, change: dict[str, Any], is_found: bool) -> None:
-    capture(Scaled(), X)
+def test_what_makes_a_capture_another_one(scaled: Path, change: dict[str, Any], is_found: bool) -> None:
     asked = {"module": Scaled(), "examples": X, **change}
     assert capture(**asked)[1].cached is is_found
 
 
-def test_a_plain_tensor_that_changed_is_another_model(folder: Path) -> None:
-    capture(Scaled(), X)
+def test_a_plain_tensor_that_changed_is_another_model(scaled: Path) -> None:
     changed = Scaled()
     changed.table += 1
     assert not capture(changed, X)[1].cached
@@ -177,29 +187,26 @@ def test_what_does_not_equal_eager_any_more_is_dropped_and_traced_anew(
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 nonsense", b"half"])
-def test_a_damaged_entry_is_dropped_and_traced_anew(folder: Path, damage: bytes) -> None:
-    capture(Scaled(), X)
-    (entry,) = folder.iterdir()
+def test_a_damaged_entry_is_dropped_and_traced_anew(scaled: Path, damage: bytes) -> None:
+    (entry,) = scaled.iterdir()
     entry.write_bytes(entry.read_bytes()[:400] if damage == b"half" else damage)
     assert not capture(Scaled(), X)[1].cached
     assert capture(Scaled(), X)[1].cached
 
 
-def test_an_entry_of_another_model_under_our_name_is_refused(folder: Path) -> None:
+def test_an_entry_of_another_model_under_our_name_is_refused(scaled: Path) -> None:
+    (own,) = scaled.iterdir()
     capture(nn.Linear(3, 3), X)
-    (foreign,) = folder.iterdir()
-    capture(Scaled(), X)
-    (own,) = [path for path in folder.iterdir() if path != foreign]
+    (foreign,) = [path for path in scaled.iterdir() if path != own]
     own.write_bytes(foreign.read_bytes())
     assert not capture(Scaled(), X)[1].cached
 
 
 def test_code_in_the_place_of_an_expression_is_never_evaluated(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scaled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Torch would evaluate it: a file that was not signed with this user's key is not read at all."""
-    capture(Scaled(), X)
-    (entry,) = folder.iterdir()
+    (entry,) = scaled.iterdir()
     own = CaptureStore.of_user()
     assert own is not None
     parts = own.read(entry.stem)
@@ -207,7 +214,7 @@ def test_code_in_the_place_of_an_expression_is_never_evaluated(
     trap = tmp_path / "trap"
     graph = parts["graph"].replace(b"Symbol(", f"__import__('os').mkdir({str(trap)!r}) or Symbol(".encode())
     assert graph != parts["graph"]
-    CaptureStore(folder, b"the key of somebody else").write(entry.stem, {**parts, "graph": graph})
+    CaptureStore(scaled, b"the key of somebody else").write(entry.stem, {**parts, "graph": graph})
     assert not capture(Scaled(), X)[1].cached
     assert not trap.exists()
     own.write(entry.stem, {**parts, "graph": graph})

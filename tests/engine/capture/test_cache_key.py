@@ -64,3 +64,9 @@ def test_a_file_that_cannot_be_read_has_an_empty_digest(tmp_path: Path) -> None:
 
 def test_a_model_without_a_file_has_no_late_files() -> None:
     assert late_files(LoadedModel(module=model(), source=Path(), sha256="")) == {}
+
+
+@pytest.mark.parametrize(("before", "after"), [(2.0, 3.0), (2, 2.0), (torch.ones(2), torch.zeros(2)), ([1, 2], [2, 1])])
+def test_the_values_of_plain_attributes_are_in_the_key(before: object, after: object) -> None:
+    assert key(model(scale=before)) == key(model(scale=before))
+    assert key(model(scale=before)) != key(model(scale=after))

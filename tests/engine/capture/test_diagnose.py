@@ -13,7 +13,7 @@ from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from tests.engine.capture.captures import HoldsScript, assert_helpful, capture, failure
+from tests.engine.capture.captures import HoldsScript, assert_helpful, by, capture, failure
 
 
 def test_a_branch_on_a_value_is_named_with_its_line_and_its_module() -> None:
@@ -59,16 +59,15 @@ def test_packed_rows_are_named_by_the_line_that_fails() -> None:
 def test_packed_rows_are_named_and_the_remedy_gives_the_same() -> None:
     calls = [(torch.randn(2, 6, 4), torch.tensor([6, 4])), (torch.randn(3, 9, 4), torch.tensor([9, 5, 2]))]
     with pytest.raises(AceError, match="packs rows of different lengths"):
-        capture(Packed(packs=True).eval(), calls)
+        capture(Packed(packs=True).eval(), calls, by("export"))
     padded = Packed(packs=False).eval()
     assert torch.allclose(padded(*calls[1]), Packed(packs=True)(*calls[1]), atol=1e-6)
     assert capture(padded, calls)[1].rung == "export"
 
 
 def test_a_scripted_part_is_named_as_the_cause() -> None:
-    recipe = Recipe(capture=CaptureChoice(rungs=("export", "export-strict")))
     with pytest.raises(AceError, match="compiled with TorchScript"):
-        capture(HoldsScript(), [(torch.ones(2, 4),), (torch.ones(3, 4),)], recipe)
+        capture(HoldsScript(), [(torch.ones(2, 4),), (torch.ones(3, 4),)], by("export", "export-strict"))
 
 
 class Cache:

@@ -12,14 +12,13 @@ from ace_studio.engine.flow import Example
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.tensors import DimChoice, DimVerdict
 from tests import tiny_models
-from tests.engine.capture.captures import capture, capture_tiny, dims
+from tests.engine.capture.captures import KeptCaptures, capture, dims
 
 
 @pytest.mark.parametrize("name", tiny_models.EASY)
-def test_a_dimension_is_dynamic_exactly_where_the_examples_differ(name: str) -> None:
-    tiny = getattr(tiny_models, name)()
-    captured, _ = capture(tiny.module, tiny.examples)
-    shapes = [[tensor.shape for tensor in Example.of(one).tensors()] for one in tiny.examples]
+def test_a_dimension_is_dynamic_exactly_where_the_examples_differ(kept: KeptCaptures, name: str) -> None:
+    captured, _ = kept.of(name)
+    shapes = [[tensor.shape for tensor in Example.of(one).tensors()] for one in tiny_models.EASY[name]().examples]
     for leaf, found in enumerate(captured.inputs):
         for dim in found.dims:
             given = {shape[leaf][dim.index] for shape in shapes}
@@ -29,8 +28,8 @@ def test_a_dimension_is_dynamic_exactly_where_the_examples_differ(name: str) -> 
                 assert set(dim.verified_sizes) - given, f"{found.name}.{dim.index} was tried at no unseen size"
 
 
-def test_a_batch_that_is_once_one_and_shared_by_two_inputs_is_dynamic_from_one_up() -> None:
-    captured, _ = capture_tiny("lstm_cell")
+def test_a_batch_that_is_once_one_and_shared_by_two_inputs_is_dynamic_from_one_up(kept: KeptCaptures) -> None:
+    captured, _ = kept.of("lstm_cell")
     found = dims(captured)
     assert found["x.0"].symbol == found["state.1"].symbol == "s0"
     assert found["x.0"].equal_to == "state.1"

@@ -17,7 +17,7 @@ from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 from ace_studio.records.results import AttemptStatus
 from ace_studio.records.tensors import DimVerdict
 from tests import tiny_models
-from tests.engine.capture.captures import capture, capture_tiny, dims
+from tests.engine.capture.captures import KeptCaptures, capture, capture_tiny, dims
 
 
 def test_the_strict_method_rescues_what_the_first_cannot_and_the_first_says_why() -> None:
@@ -32,8 +32,8 @@ def test_the_strict_method_rescues_what_the_first_cannot_and_the_first_says_why(
     assert dims(captured)["x.0"].verdict is DimVerdict.DYNAMIC
 
 
-def test_subgraphs_are_not_looked_for_where_the_whole_graph_was_found() -> None:
-    captured, report = capture_tiny("mlp")
+def test_subgraphs_are_not_looked_for_where_the_whole_graph_was_found(kept: KeptCaptures) -> None:
+    captured, report = kept.of("mlp")
     assert report.rungs[-1].name == "partial"
     assert report.rungs[-1].status is AttemptStatus.SKIPPED
     assert report.rungs[-1].reason == "an earlier method gave a graph that equals eager"

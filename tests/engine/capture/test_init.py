@@ -15,15 +15,17 @@ from ace_studio.engine.flow import LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, Recipe
+from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.tensors import DimChoice, DimVerdict
 from tests import tiny_models
-from tests.engine.capture.captures import CPU, WHOLE, capture, capture_tiny, dims
+from tests.engine.capture.captures import CPU, KeptCaptures, by, capture, dims
 
 
 @pytest.mark.parametrize("name", tiny_models.EASY)
-def test_easy_models_are_captured_by_the_first_method_and_equal_eager_at_unseen_sizes(name: str) -> None:
-    captured, report = capture_tiny(name)
+def test_easy_models_are_captured_by_the_first_method_and_equal_eager_at_unseen_sizes(
+    kept: KeptCaptures, name: str
+) -> None:
+    captured, report = kept.of(name)
     assert report.rung == "export"
     assert [one.name for one in report.rungs] == list(Recipe().capture.rungs)
     assert captured.unseen
@@ -86,9 +88,9 @@ def test_a_model_that_counts_in_a_buffer_is_captured_and_keeps_its_count() -> No
 def test_capture_leaves_the_state_of_the_module_as_it_was() -> None:
     tiny = tiny_models.stateful()
     with pytest.raises(AceError):
-        capture(tiny.module, tiny.examples, WHOLE)
+        capture(tiny.module, tiny.examples, by("export", "fx"))
     assert tiny.module.calls == 0
-    capture(tiny.module, tiny.examples)
+    capture(tiny.module, tiny.examples, by("partial"))
     assert tiny.module.calls == 0
 
 
@@ -104,7 +106,7 @@ def test_the_fingerprint_follows_weights_and_inputs_but_not_the_plan() -> None:
     assert capture_fingerprint(loaded, Recipe(), CPU) != first
 
 
-EXPORT = Recipe(capture=CaptureChoice(rungs=("export",)))
+EXPORT = by("export")
 X, Y = torch.randn(2, 3, 4, 4), torch.randn(2, 5)
 X_LAST = X.contiguous(memory_format=torch.channels_last)
 

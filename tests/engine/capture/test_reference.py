@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests import tiny_models
 from tests.engine.capture.captures import capture, capture_tiny
 
 
@@ -14,12 +13,6 @@ from tests.engine.capture.captures import capture, capture_tiny
 def test_what_may_surprise_later_is_a_warning(name: str, code: str) -> None:
     _, report = capture_tiny(name)
     assert code in [warning.code for warning in report.warnings]
-
-
-def test_an_argument_that_is_no_tensor_is_said_to_be_fixed() -> None:
-    tiny = tiny_models.text_model()
-    _, report = capture(tiny.module, [{**example, "scale": 0.5} for example in tiny.examples])
-    assert "Input 'scale' is fixed at 0.5 in the graph" in [warning.what for warning in report.warnings]
 
 
 class Cast(nn.Linear):

@@ -178,3 +178,15 @@ def test_a_pickle_that_is_replaced_after_its_hash_was_taken_is_opened_as_it_was(
     loaded = load_model(Recipe(model=ModelChoice(source="a.pt")), tmp_path, is_trusted=swap, reporter=Reporter())
     assert type(loaded.module).__name__ == "Plain"
     assert not mark.exists()
+
+
+def test_code_outside_of_the_models_folder_and_of_the_environment_is_asked_for_too(tmp_path, mark):
+    (tmp_path / "mine").mkdir()
+    source = f"import sys\nsys.path.append({str(tmp_path / 'theirs')!r})\nimport apart\n{NET_SOURCE}"
+    net = write_net(tmp_path / "mine", source=source)
+    write_evil(tmp_path / "theirs" / "apart.py", mark)
+    try:
+        assert refused(tmp_path / "mine", "net.py", trusted=sha256_of(net)) == ["apart.py"]
+    finally:
+        sys.path[:] = [one for one in sys.path if one != str(tmp_path / "theirs")]
+    assert not mark.exists()

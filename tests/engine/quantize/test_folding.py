@@ -65,3 +65,12 @@ def test_a_norm_behind_a_linear_layer_is_folded_where_it_can_be_and_int8_stays_r
     )
     assert not refused
     assert 25 < sqnr_db([expected], list(run(quantized, head.example))) < 100
+
+
+def test_a_norm_whose_variances_are_small_beside_its_epsilon_is_folded_rightly():
+    head = Embedding().eval()
+    head.norm.running_var.fill_(1e-5)
+    head.norm.eps = 1e-3
+    graph_module = flat_graph(torch.export.export(head, (head.example,)))
+    assert fold_batch_norms(graph_module, op_ids(graph_module)) == {"batch_norm": "linear"}
+    assert sqnr_db([head(head.example)], list(run(graph_module, head.example))) > 100

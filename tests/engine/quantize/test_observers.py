@@ -154,3 +154,8 @@ def test_a_graph_without_searches_is_left_alone():
     graph = fx.Graph()
     graph.output(graph.call_function(torch.ops.aten.relu.default, (graph.placeholder("x"),)))
     assert write_out_range_searches(fx.GraphModule({}, graph)) == 0
+
+
+def test_a_percentile_cuts_the_same_share_off_both_ends():
+    found = _seen(torch.linspace(-1.0, 1.0, 20_001), Observer.PERCENTILE, percentile=90.0)
+    assert (found.low, found.high) == pytest.approx((-0.9, 0.9), abs=0.01)

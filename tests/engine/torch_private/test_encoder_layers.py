@@ -17,7 +17,7 @@ def _layer(**options):
 class Causal(nn.Module):
     def __init__(self):
         super().__init__()
-        self.encoder = nn.TransformerEncoder(_layer(), 2)
+        self.encoder = nn.TransformerEncoder(_layer(), 1)
 
     def forward(self, x):
         return self.encoder(x, mask=nn.Transformer.generate_square_subsequent_mask(x.shape[1]))
@@ -26,7 +26,7 @@ class Causal(nn.Module):
 class Padded(nn.Module):
     def __init__(self, norm=None):
         super().__init__()
-        self.encoder = nn.TransformerEncoder(_layer(), 2, norm=norm)
+        self.encoder = nn.TransformerEncoder(_layer(), 2 if norm is None else 1, norm=norm)
 
     def forward(self, x, padding):
         return self.encoder(x, src_key_padding_mask=padding)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,8 +12,7 @@ from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, fle
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
-from tests.engine.capture.captures import capture
+from tests.engine.capture.captures import by, capture
 from tests.engine.targets.conftest import bound, make_job
 
 LENGTH = 24
@@ -52,10 +53,16 @@ def attention() -> nn.Module:
     return Attention().eval()
 
 
-@pytest.mark.parametrize("rung", ["export", "export-strict", "dynamo"])
-def test_a_method_alone_captures_it_without_an_op_that_holds_functions(attention, rung):
+@pytest.fixture(scope="module")
+def captured_by(attention):
+    """Makes the capture by one method, once."""
     examples = [torch.randn(batch, LENGTH, 16) for batch in (1, 3)]
-    captured, report = capture(attention, examples, Recipe(capture=CaptureChoice(rungs=(rung,))))
+    return cache(lambda rung: capture(attention, examples, by(rung)))
+
+
+@pytest.mark.parametrize("rung", ["export", "export-strict", "dynamo"])
+def test_a_method_alone_captures_it_without_an_op_that_holds_functions(attention, captured_by, rung):
+    captured, report = captured_by(rung)
     assert report.rung == rung
     names = {str(node.target) for node in captured.program.graph.nodes}
     assert "aten.linear.default" in names
@@ -74,12 +81,12 @@ def test_sums_of_scores_are_returned_as_eager_returns_them():
 
 
 @pytest.mark.parametrize("name", ["eager", "onnxruntime", "openvino"])
-def test_its_artifact_opens_again_and_gives_eager_s_result(attention, name, tmp_path):
+def test_its_artifact_opens_again_and_gives_eager_s_result(attention, captured_by, name, tmp_path):
     target = TARGETS[name]
     if not target.available().ok:
         pytest.skip(target.available().reason)
     example = torch.randn(2, LENGTH, 16)
-    captured, _ = capture(attention, [example])
+    captured, _ = captured_by("export")
     lowered = target.lower(make_job(captured, bound(name, captured, Precision.FP32), tmp_path))
     opened = target.load(lowered.save(tmp_path), threads=1)
     with torch.no_grad():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,21 @@ class LastRow(nn.Module):
         return patches + (rows / (rows[:, -1:, :] + 1e-6)).unsqueeze(1)
 
 
+class TwoLevels(SamePadding):
+    def __init__(self) -> None:
+        super().__init__(2)
+
+
 MODELS: list[Callable[[], nn.Module]] = [SamePadding, Resized, Patches, Pyramid, LastRow]
-SMALL_MODELS: list[Callable[[], nn.Module]] = [lambda: SamePadding(2), Resized, Patches, Pyramid, LastRow]
+SMALL_MODELS: list[Callable[[], nn.Module]] = [TwoLevels, Resized, Patches, Pyramid, LastRow]
 """Those that plain export takes a second for."""
+
+
+@cache
+def short(make: Callable[[], nn.Module], *, strict: bool = False) -> tuple[nn.Module, ExportedProgram]:
+    """The module and its program with sizes in short form, made once."""
+    module = make()
+    return module, exported(module, strict=strict)
 
 
 def exported(module: nn.Module, *, strict: bool = False) -> ExportedProgram:
@@ -107,35 +120,36 @@ def sizes_text(program: ExportedProgram) -> str:
     return " ".join(str(shape) for shape in shapes)
 
 
-@pytest.fixture
-def long_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release of torch that calls its symbolic number by another name."""
-    monkeypatch.setattr(symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.sym_node", "NodeOfAnotherRelease"))
+STRICT = (SamePadding, LastRow)
+"""Models that are also read as bytecode; the sizes of the others are the same numbers then."""
 
 
-@pytest.mark.parametrize("strict", [False, True], ids=["export", "strict"])
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize(
+    ("make", "strict"),
+    [(make, False) for make in MODELS]
+    + [pytest.param(make, True, marks=[pytest.mark.full] * (make not in STRICT)) for make in MODELS],
+)
 def test_the_graph_equals_eager_at_sizes_that_were_not_traced(make: Callable[[], nn.Module], strict: bool) -> None:
-    module = make()
-    graph = exported(module, strict=strict).module(check_guards=False)
+    module, program = short(make, strict=strict)
+    graph = program.module(check_guards=False)
     with torch.no_grad():
         for size in SIZES:
             x = torch.randn(size[0], 3, *size[1:])
             assert not difference(module(x), graph(x)), size
 
 
-@pytest.mark.parametrize("make", SMALL_MODELS, ids=[make.__name__ for make in MODELS])
+@pytest.mark.parametrize("make", SMALL_MODELS)
 def test_conditions_refuse_the_same_sizes_as_those_of_plain_export(
     make: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = make()
-    short = exported(module).module()
+    module, program = short(make)
+    graph = program.module()
     monkeypatch.setattr(symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.module_of_another_release", "SymNode"))
     plain = exported(module).module()
     for size in [*SIZES, (1, 1, 1), (1, 2, 3), (2, 5, 4)]:
         x = torch.randn(size[0], 3, *size[1:])
         if accepts(plain, x):
-            assert accepts(short, x), size
+            assert accepts(graph, x), size
 
 
 def accepts(graph: Callable[[Tensor], Any], x: Tensor) -> bool:
@@ -148,14 +162,13 @@ def accepts(graph: Callable[[Tensor], Any], x: Tensor) -> bool:
 
 
 def test_sizes_behind_same_padding_are_one_division() -> None:
-    text = sizes_text(exported(SamePadding()))
+    text = sizes_text(short(SamePadding)[1])
     assert "+ 15)//16" in text
     assert not any(word in text for word in ("CeilToInt", "Max", "TrueDiv"))
 
 
 def test_the_graph_holds_whole_numbers_only_and_can_be_saved(tmp_path: Path) -> None:
-    module = SamePadding()
-    program = exported(module)
+    module, program = short(SamePadding)
     assert not {math.ceil, torch.sym_max} & {node.target for node in program.graph.nodes}
     torch.export.save(program, tmp_path / "program.pt2")
     again = torch.export.load(tmp_path / "program.pt2").module()
@@ -164,11 +177,11 @@ def test_the_graph_holds_whole_numbers_only_and_can_be_saved(tmp_path: Path) -> 
         assert not difference(module(x), again(x))
 
 
-def test_verdicts_and_proof_are_those_of_plain_export(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torchs_symbolic_number_export_is_plain_with_the_same_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     examples = [(torch.randn(1, 3, 32, 48),), (torch.randn(2, 3, 40, 56),)]
-    fast, _ = capture(SamePadding(2), examples)
-    monkeypatch.setattr(symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.sym_node", "Gone"))
-    plain, _ = capture(SamePadding(2), examples)
+    fast, _ = capture(TwoLevels(), examples)
+    monkeypatch.setattr(symbols, "_SYMBOLIC_NUMBER", ("fx.experimental.sym_node", "NodeOfAnotherRelease"))
+    plain, _ = capture(TwoLevels(), examples)  # which proves it equal to eager
     assert "CeilToInt" in sizes_text(plain.program)
     assert told(fast) == told(plain)
 
@@ -178,24 +191,13 @@ def told(captured: CapturedModel) -> dict[str, tuple[Any, ...]]:
     return {key: (one.verdict, one.symbol, one.min, one.max, one.verified_sizes) for key, one in found}
 
 
-@pytest.mark.usefixtures("long_sizes")
-def test_without_torchs_symbolic_number_the_export_is_plain() -> None:
-    program = exported(SamePadding(2))
-    assert "CeilToInt" in sizes_text(program)
-    assert not difference(*results_of(SamePadding(2)))
-
-
 def test_without_torchs_division_the_export_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbols, "_WHOLE_DIVISION", ("utils._sympy.functions", "DivisionOfAnotherRelease"))
-    assert "CeilToInt" in sizes_text(exported(SamePadding(2)))
-    assert not difference(*results_of(SamePadding(2)))
-
-
-def results_of(module: nn.Module) -> tuple[Any, Any]:
-    x = torch.randn(1, 3, 21, 50)
-    graph = exported(module).module()
+    module, x = TwoLevels(), torch.randn(1, 3, 21, 50)
+    program = exported(module)
+    assert "CeilToInt" in sizes_text(program)
     with torch.no_grad():
-        return module(x), graph(x)
+        assert not difference(module(x), program.module()(x))
 
 
 def test_nothing_stays_patched_when_a_trace_fails() -> None:

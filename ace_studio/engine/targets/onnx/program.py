@@ -26,7 +26,7 @@ from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, c
 from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.adaptive_pools import adaptive_pools_of_any_size
 from ace_studio.engine.torch_private.exporting import results_in_a_list, sizes_of_one_are_ordinary
-from ace_studio.engine.torch_private.onnx import onnx_translations, registry_made_once
+from ace_studio.engine.torch_private.onnx import onnx_translations, operators_found_once, registry_made_once
 from ace_studio.engine.torch_private.operators import writes_in_place
 from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.symbols import short_sizes
@@ -100,7 +100,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     with (
         _marked(captured.program), results_in_a_list(captured.program), recurrent_layers_kept_whole(),
         adaptive_pools_of_any_size(), sizes_of_one_are_ordinary(), short_sizes(), registry_made_once(),
-        torch.no_grad(), hushed() as said,
+        operators_found_once(), torch.no_grad(), hushed() as said,
     ):  # fmt: skip
         try:
             exported = torch.onnx.export(

@@ -4,8 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from ace_studio.engine.flow import DataSources
-from ace_studio.engine.pipeline.compress.calibration import read_calibration
+from ace_studio.engine.flow import DataSources, Example
+from ace_studio.engine.pipeline.compress.calibration import (
+    WatchedMetric,
+    read_calibration,
+    warn_about_calibration,
+)
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.captured import captured_of
@@ -117,3 +121,13 @@ def test_batches_of_a_loader_become_those_that_the_graph_holds(sizes):
     assert not codes
     assert {tuple(example.args[0].shape) for example in examples} == {(2, 4)}
     assert torch.equal(torch.cat([example.args[0] for example in examples]), rows[: len(rows) // 2 * 2])
+
+
+@pytest.mark.parametrize(("shared", "codes"), [(4, ["leaked-calibration"]), (3, ["leaked-calibration"]), (2, [])])
+def test_calibration_samples_that_are_mostly_evaluated_on_too_are_told(shared, codes):
+    rows = torch.arange(24.0).reshape(6, 4)
+    metric = WatchedMetric(lambda predict: float(predict(rows[:4]).sum()))
+    metric(lambda x: x)
+    reporter = Reporter()
+    warn_about_calibration([Example((rows[4 - shared : 8 - shared],))], metric, reporter)
+    assert [one.code for one in reporter.warnings] == codes

@@ -6,7 +6,7 @@ import pytest
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.fixes import FixKind, FixReport, FixStatus
-from tests.engine.pipeline.fixes.test_run import COLUMNS, HOOK, MAGIC, SPECIAL, Bench, of_kind
+from tests.engine.pipeline.fixes.test_run import HOOK, Bench, of_kind
 
 SUM_DECIDES = """
 class Net(nn.Module):
@@ -18,7 +18,7 @@ class Net(nn.Module):
         if x.sum() > 0:
             return self.linear(x)
         else:
-            return torch.zeros(10)
+            return x.new_zeros(x.shape[0], 10)
 """
 SIZE_DECIDES = """
 class Net(nn.Module):
@@ -52,33 +52,18 @@ def green(fixes: list[FixReport]) -> set[FixKind]:
     return {fix.kind for fix in fixes if fix.status is FixStatus.GREEN}
 
 
-def test_the_branch_on_a_sum_has_no_equal_rewrite_and_it_is_said_why(bench: Bench) -> None:
-    """The page multiplies one result by the condition: its shape is then another one than the model's."""
+def test_a_branch_on_a_sum_is_rewritten_in_both_ways_and_not_as_the_product_that_a_page_advises(bench: Bench) -> None:
     bench.write(SUM_DECIDES)
-    fixes = bench.tried(bench.recipe("export"))
-    assert {fix.kind for fix in fixes} == {FixKind.WHERE, FixKind.COND} and green(fixes) == set()
-    where, cond = of_kind(fixes, FixKind.WHERE).problem, of_kind(fixes, FixKind.COND).problem
-    assert where is not None and "(2, 10) instead of (10,)" in where.why and "torch.zeros_like" in where.remedy
-    assert cond is not None and "one structure, shape and type" in cond.why
-
-
-def test_with_one_shape_on_both_sides_both_rewrites_are_green(bench: Bench) -> None:
-    bench.write(SUM_DECIDES.replace("torch.zeros(10)", "x.new_zeros(x.shape[0], 10)"))
     fixes = bench.tried(bench.recipe("export"))
     assert green(fixes) == {FixKind.WHERE, FixKind.COND}
     assert "torch.where(" in of_kind(fixes, FixKind.WHERE).patch and "torch.cond(" in of_kind(fixes, FixKind.COND).patch
-
-
-def test_the_product_that_the_page_advises_is_what_none_of_our_rewrites_does(bench: Bench) -> None:
-    bench.write(SUM_DECIDES.replace("torch.zeros(10)", "x.new_zeros(x.shape[0], 10)"))
-    for fix in bench.tried(bench.recipe("export")):
-        added = [line for line in fix.patch.splitlines() if line.startswith("+") and not line.startswith("+++")]
-        assert added and not any(" * " in line for line in added)
+    added = [line for fix in fixes for line in fix.patch.splitlines() if line.startswith("+")]
+    assert not [line for line in added if " * " in line]
 
 
 def test_early_exit_is_rewritten(bench: Bench) -> None:
     bench.write(EARLY_EXIT)
-    assert green(bench.tried(bench.recipe("export"))) >= {FixKind.WHERE}
+    assert bench.tried_alone(FixKind.WHERE, bench.recipe("export")).status is FixStatus.GREEN
 
 
 def test_a_branch_on_one_size_is_no_branch_on_a_value_and_where_says_so(bench: Bench) -> None:
@@ -93,23 +78,6 @@ def test_a_branch_on_one_size_is_no_branch_on_a_value_and_where_says_so(bench: B
     constant = of_kind(fixes, FixKind.CONSTANT)
     assert constant.problem is not None and "not the same on all examples: 3, 5" in constant.problem.why
     assert all(fix.problem is not None for fix in fixes if fix.status is not FixStatus.GREEN)
-
-
-@pytest.mark.parametrize(
-    ("body", "rungs", "kind"),
-    [
-        (MAGIC, ("dynamo",), FixKind.NONSTRICT_TRACE),
-        (HOOK, ("dynamo",), FixKind.ALLOW_IN_GRAPH),
-        (COLUMNS, ("fx",), FixKind.FX_WRAP),
-        (SPECIAL, ("fx",), FixKind.LEAF),
-    ],
-    ids=["nonstrict_trace", "allow_in_graph", "wrap", "leaf"],
-)
-def test_what_a_page_marks_by_hand_is_found_and_tried(
-    bench: Bench, body: str, rungs: tuple[str, ...], kind: FixKind
-) -> None:
-    bench.write(body)
-    assert kind in green(bench.tried(bench.recipe(*rungs)))
 
 
 def test_square_brackets_behind_size_are_no_matter_for_a_fix(bench: Bench) -> None:

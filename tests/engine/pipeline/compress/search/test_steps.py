@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.search import steps
-from ace_studio.engine.pipeline.compress.search.steps import BuildTimes, StepStore, with_findings
+from ace_studio.engine.pipeline.compress.search.steps import BuildTimes, StepStore, evaluation_key, with_findings
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.recipes.recipe import Goal
+from ace_studio.records.recipes.recipe import Goal, MeasureChoice, Recipe
 from ace_studio.records.results import Baseline, RunStatus, SearchStep, TargetRun, Warning
 
 
@@ -93,3 +93,18 @@ def test_few_searches_stay_in_the_cache(tmp_path, monkeypatch):
         store_in(tmp_path / "out", f"job{at}").keep("a plan", SearchStep(target="eager", low="bf16"))
         os.utime(tmp_path / f"job{at}.search.json", (at, at))
     assert {path.name for path in tmp_path.glob("*.search.json")} == {"job2.search.json", "job3.search.json"}
+
+
+def key_of(recipe, *, threads):
+    captured = SimpleNamespace(fingerprint="f", examples=[], device="cpu")
+    loaded = SimpleNamespace(data=SimpleNamespace(calibration=None))
+    job = SimpleNamespace(recipe=recipe, captured=captured, loaded=loaded, threads=threads)
+    job.state = SimpleNamespace(baseline=Baseline())
+    return evaluation_key(job)
+
+
+def test_figures_are_known_to_jobs_with_as_many_threads_whatever_their_goal():
+    fastest = MeasureChoice(threads="best")
+    key = key_of(Recipe(measure=fastest), threads=4)
+    assert key_of(Recipe(measure=fastest, goal=Goal(min_sqnr_db=20.0)), threads=4) == key
+    assert key_of(Recipe(measure=fastest), threads=2) != key

@@ -1,0 +1,112 @@
+"""Mutations of the window."""
+
+from tests.mutations.row import Mutation
+
+GUI = "ace_studio/gui"
+
+WINDOW_ROWS = (
+    Mutation(
+        name="closed-dialog-goes-on-measuring",
+        path=f"{GUI}/dialogs/measure.py",
+        old="        self.finished.connect(lambda _: self.measuring.stop())\n",
+        new="",
+        tests=("gui/dialogs/test_measure.py",),
+        harm="A measurement that was cancelled goes on and stores its figures.",
+    ),
+    Mutation(
+        name="goal-percent-as-fraction",
+        path=f"{GUI}/panels/plan/goal.py",
+        old="self._change(**{bound.field: value / bound.scale})",
+        new="self._change(**{bound.field: value})",
+        tests=("gui/panels/plan/test_goal.py",),
+        harm="A drop of 1 % that is typed becomes one of 100 %.",
+    ),
+    Mutation(
+        name="half-a-paste",
+        path=f"{GUI}/panels/shapes/rows.py",
+        old="            if fault:\n                return tuple(rows), tr(\n",
+        new="            if fault:\n                return tuple(result), tr(\n",
+        tests=("gui/panels/shapes/test_rows.py", "gui/panels/shapes/test_panel.py"),
+        harm="A paste with an invalid cell changes the cells before it and says that nothing changed.",
+    ),
+    Mutation(
+        name="made-up-calibration-untold",
+        path=f"{GUI}/panels/results/panel.py",
+        old='warning.code == "fake-calibration"',
+        new='warning.code == "fake_calibration"',
+        tests=("gui/panels/results/test_panel.py",),
+        harm="The verdict is green although the ranges were found with made-up numbers.",
+    ),
+    Mutation(
+        name="arrow-keys-reversed",
+        path=f"{GUI}/graph_view/keys.py",
+        old="    if not downstream:\n",
+        new="    if downstream:\n",
+        tests=("gui/graph_view/test_keys.py",),
+        harm="The arrow down walks up the graph.",
+    ),
+    Mutation(
+        name="layout-keeps-crossings",
+        path=f"{GUI}/graph_layout/ordering.py",
+        old="        if crossings < fewest:\n",
+        new="        if crossings > fewest:\n",
+        tests=("gui/graph_layout/test_ordering.py", "gui/graph_layout"),
+        harm="The graph is drawn with more crossings than before its nodes were sorted.",
+    ),
+    Mutation(
+        name="front-of-the-worst",
+        path=f"{GUI}/charts/trade_off.py",
+        old="sign = 1 if loss.is_most else -1",
+        new="sign = -1 if loss.is_most else 1",
+        tests=("gui/charts/test_trade_off.py", "gui/charts"),
+        harm="The line of the trade-off joins the least accurate runs.",
+    ),
+    Mutation(
+        name="unknown-sorts-first",
+        path=f"{GUI}/widgets/table_model.py",
+        old="return np.concatenate([ranked, rows[~known]])",
+        new="return np.concatenate([rows[~known], ranked])",
+        tests=("gui/widgets/test_table_model.py",),
+        harm="A table sorted by latency begins with the rows that have none.",
+    ),
+    Mutation(
+        name="engine-in-old-python",
+        path=f"{GUI}/shell/engine_thread.py",
+        old="            client.use(interpreter)\n",
+        new="",
+        tests=("gui/shell/test_engine_thread.py",),
+        harm="A project is served in the Python of the project that was open before.",
+    ),
+    Mutation(
+        name="busy-history-never-retried",
+        path=f"{GUI}/shell/main_window.py",
+        old="        self._history_timer.timeout.connect(session.history.retry)\n",
+        new="",
+        tests=("gui/shell/test_main_window.py", "gui/panels/history", "gui/shell"),
+        harm="A run that ended while another program held the history is not listed until the window closes.",
+    ),
+    Mutation(
+        name="bytes-in-1024",
+        path=f"{GUI}/words/formatting.py",
+        old="value /= 1000\n",
+        new="value /= 1024\n",
+        tests=("gui/words/test_formatting.py",),
+        harm="The window shows MiB as MB, beside the goal in MB.",
+    ),
+    Mutation(
+        name="worst-ops-look-best",
+        path=f"{GUI}/ops/colourings.py",
+        old="    scale = colours.scale[::-1]\n",
+        new="    scale = colours.scale\n",
+        tests=("gui/ops/test_colourings.py",),
+        harm="The most sensitive ops have the colour of the least sensitive ones.",
+    ),
+    Mutation(
+        name="dim-text-unreadable",
+        path=f"{GUI}/style/colours.py",
+        old='text_dim="#566171"',
+        new='text_dim="#8c96a5"',
+        tests=("gui/style/test_colours.py",),
+        harm="Remarks of the light theme are too pale to be read.",
+    ),
+)
