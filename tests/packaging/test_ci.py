@@ -46,6 +46,8 @@ class NamedTest(SimpleNamespace):
 @pytest.mark.parametrize(("processes", "order"), [(1, "abcdefgWXYZ"), (2, "abcWXdefgYZ"), (3, "abWcdXefgYZ")])
 def test_slow_tests_are_the_last_of_each_process(hooks, processes, order):
     items = [NamedTest(name=name) for name in "aWbcXdYeZfg"]
-    config = SimpleNamespace(workerinput={"workercount": processes}) if processes > 1 else SimpleNamespace()
+    config = SimpleNamespace(option=SimpleNamespace(full=False))
+    if processes > 1:
+        config.workerinput = {"workercount": processes}
     hooks.pytest_collection_modifyitems(config, items)
     assert "".join(one.name for one in items) == order
