@@ -1,6 +1,6 @@
 """Runs the tests on mutated copies of the checkout, and says which mutations they notice.
 
-    python -m tests.mutations                      # all, about an hour on one core
+    python -m tests.mutations                      # all
     python -m tests.mutations NAME ... --out FILE  # some; FILE keeps the table, one line for each mutation
     python -m tests.mutations --survivors --out FILE    # those that FILE says survived
     python -m tests.mutations --all --out FILE     # the whole suite on those that survived their own tests
