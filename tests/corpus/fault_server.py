@@ -6,7 +6,6 @@ with a line; `tests.corpus.faults` has the cases.
 """
 
 import ctypes
-import importlib
 import json
 import os
 import resource
@@ -32,8 +31,9 @@ from tests import forked_engines
 LIBC = ctypes.CDLL(None, use_errno=True)
 _NEW_NAMESPACE, _NEW_USERS = 0x20000, 0x10000000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_ADOPT = 36
+"""prctl: processes whose parent died become children of this one."""
 MOST_S = 400
-_VERIFYING = ("saving", "stages")
 
 
 class CannotInjectError(Exception):
@@ -129,7 +129,7 @@ JOB = Job()
 
 def _fork_engine(*words: Any) -> subprocess.Popen[bytes]:
     """What `launch._popen` does, with a fork of this process as the interpreter."""
-    process = forked_engines.fork_engine(*words, is_verified_forked=False, at_first=JOB.in_engine)
+    process = forked_engines.fork_engine(*words, at_first=JOB.in_engine, forks_verifiers=True)
     JOB.pid = process.pid
     return process
 
@@ -141,6 +141,7 @@ def _show_progress(self: Console, event: Any, _show: Any = Console.show_progress
 
 def _serve(order: dict[str, Any]) -> NoReturn:
     """The forked process of a command: make the fault, run the command, end with its code."""
+    os.setsid()
     here = Path(order["here"])
     how = {0: (os.devnull, os.O_RDONLY)} | {
         number: (here / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for number, name in ((1, "stdout"), (2, "stderr"))
@@ -150,10 +151,6 @@ def _serve(order: dict[str, Any]) -> NoReturn:
     os.chdir(here)
     launch._popen = _fork_engine
     Console.show_progress = _show_progress  # type: ignore[method-assign]
-    if not order["verify"]:
-        saving, stages = (importlib.import_module(f"ace_studio.engine.pipeline.compress.{one}") for one in _VERIFYING)
-        saving.export.verify_artifact = lambda *_, **__: None
-        stages.prepare_verification = lambda *_: None
     names = {"here": here, "job": JOB, "words": order["words"]} | {one.__name__: one for one in _HELPERS}
     try:
         exec(textwrap.dedent(order["fault"]), names)
@@ -230,7 +227,7 @@ def _left_over() -> int:
 
 def main() -> None:
     """Serve orders until stdin ends."""
-    LIBC.prctl(forked_engines.ADOPT, 1)
+    LIBC.prctl(_ADOPT, 1)
     for line in sys.stdin:
         order = json.loads(line)
         begin = time.monotonic()

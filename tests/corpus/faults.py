@@ -57,8 +57,6 @@ class FaultCase:
     """Files, or patterns of them, that must be there afterwards and hold something."""
     gone: tuple[str, ...] = ()
     """Files, or patterns, that may not be there."""
-    verify: bool = False
-    """Whether artifacts are opened in a fresh process, which takes seconds."""
     fresh: bool = False
     """Whether the command starts in a new interpreter, which takes seconds; ``job`` does nothing there."""
     slow: bool = False
@@ -110,7 +108,7 @@ class FaultServer:
 
     def __init__(self, fork_server: ForkServer) -> None:
         (theirs, orders), (answers, to_answers) = os.pipe(), os.pipe()
-        self._pid = fork_server.fork("tests.corpus.fault_server:main", descriptors={0: theirs, 1: to_answers, 2: 2})
+        self._process = fork_server.fork("tests.corpus.fault_server:main", descriptors={0: theirs, 1: to_answers, 2: 2})
         os.close(theirs)
         os.close(to_answers)
         self._pipes = os.fdopen(orders, "w"), os.fdopen(answers, "r")
@@ -130,7 +128,6 @@ class FaultServer:
             "fault": case.fault,
             "commands": words,
             "environment": _environment(case, here),
-            "verify": case.verify,
             "fresh": case.fresh,
         }
         ended = self._ask(order)
@@ -150,7 +147,7 @@ class FaultServer:
         """End the process."""
         for pipe in self._pipes:
             pipe.close()
-        os.waitpid(self._pid, 0)
+        self._process.wait()
 
 
 def _environment(case: FaultCase, here: Path) -> dict[str, str]:

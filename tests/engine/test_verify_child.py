@@ -1,5 +1,6 @@
 """What a saved artifact gives is compared with what was expected; the peak of memory over what was held before."""
 
+import gc
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,13 @@ from ace_studio.engine.load.sniff import checked_sha256
 from ace_studio.engine.verify_child import PeakMemory
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+
+
+@pytest.fixture(autouse=True)
+def other_tests_garbage():
+    """`PeakMemory` collects garbage, which takes seconds among what hundreds of tests have left."""
+    gc.freeze()
+
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak since a moment")
 LARGE_BYTES = 200_000_000

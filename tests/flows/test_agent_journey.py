@@ -1,7 +1,6 @@
 """A whole journey over the MCP server: the SDK's own client, a real engine, from an untrusted file to an artifact."""
 
 import os
-import sys
 from pathlib import Path
 
 import anyio
@@ -66,12 +65,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def serve(folder, calls, *options):
+def serve(folder, calls, forked_engines):
     """Run ``calls(client)`` against a server of its own, of a user who trusts nothing yet."""
     user = {f"XDG_{name}_HOME": str(folder / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "ace_studio", "mcp", *options], env={**os.environ, **user}, cwd=folder
-    )
+    command, *args = forked_engines.command("mcp")
+    server = StdioServerParameters(command=command, args=args, env={**os.environ, **user}, cwd=folder)
 
     async def main():
         with anyio.fail_after(250):
@@ -93,7 +91,7 @@ def linked(found):
     return [Path(one.uri.removeprefix("file://")) for one in found.content if one.type == "resource_link"]
 
 
-def test_an_agent_opens_traces_explains_plans_runs_compares_and_exports(folder):
+def test_an_agent_opens_traces_explains_plans_runs_compares_and_exports(folder, forked_engines):
     recipe, told = str(folder / "net.toml"), []
 
     async def hear(progress, total, message):
@@ -150,6 +148,6 @@ def test_an_agent_opens_traces_explains_plans_runs_compares_and_exports(folder):
         assert group.cancel_scope.cancelled_caught
         assert len((await call("history")).content[0].text) > 100
 
-    serve(folder, calls)
+    serve(folder, calls, forked_engines)
     for phase in ("Capturing the graph", "Trying a fix", "Measuring latency", "Saving and verifying"):
         assert any(message.startswith(phase) for message in told), phase

@@ -98,14 +98,16 @@ def write_recipe(folder, **sections):
     return path
 
 
-def ace(*words, cwd):
-    """Run the command line in a process of its own; the answer is (exit code, JSON or None, stderr)."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ace_studio", *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=280,
-        check=False,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr
-    return done.returncode, json.loads(done.stdout) if "--json" in words else None, done.stderr
+@pytest.fixture
+def ace(forked_engines):
+    """Gives a command in a process of its own; the answer is (exit code, JSON, stderr)."""
+
+    def give(*words, cwd):
+        done = forked_engines.run((*words, "--json"), cwd)
+        assert "Traceback" not in done.stderr
+        return done.returncode, json.loads(done.stdout), done.stderr
+
+    return give
 
 
 @pytest.fixture
@@ -121,9 +123,14 @@ def ask(one_engine, monkeypatch, capsys):
     return give
 
 
-def run(folder, *extra, **sections):
-    recipe = write_recipe(folder, **sections)
-    return ace("run", recipe, "--out", folder / "out", "--trust", "--json", *extra, cwd=folder)
+@pytest.fixture
+def run(ace, folder):
+    """Runs a recipe of these sections."""
+
+    def give(**sections):
+        return ace("run", write_recipe(folder, **sections), "--out", folder / "out", "--trust", cwd=folder)
+
+    return give
 
 
 QUICK = {"measure": {"threads": 1, "rounds": 5}}
@@ -135,8 +142,8 @@ INT8 = {
 
 
 @pytest.mark.slow
-def test_an_int8_onnx_file_gives_the_reported_metric_in_plain_onnxruntime(folder):
-    code, result, _ = run(folder, **INT8, **QUICK, goal={"max_drop": 0.1}, targets={"names": ["onnxruntime"]})
+def test_an_int8_onnx_file_gives_the_reported_metric_in_plain_onnxruntime(folder, run):
+    code, result, _ = run(**INT8, **QUICK, goal={"max_drop": 0.1}, targets={"names": ["onnxruntime"]})
     assert (code, result["status"], result["goal_met"]) == (0, "ok", True)
     chosen = result["runs"][result["chosen"]]
     assert chosen["verified"]
@@ -158,10 +165,8 @@ def test_an_int8_onnx_file_gives_the_reported_metric_in_plain_onnxruntime(folder
 
 
 @pytest.mark.slow
-def test_auto_chooses_the_fastest_run_that_meets_the_goal(folder):
-    code, result, _ = run(
-        folder, **INT8, **QUICK, goal={"max_drop": 0.1}, targets={"names": ["onnxruntime", "openvino"]}
-    )
+def test_auto_chooses_the_fastest_run_that_meets_the_goal(folder, run):
+    code, result, _ = run(**INT8, **QUICK, goal={"max_drop": 0.1}, targets={"names": ["onnxruntime", "openvino"]})
     assert code == 0
     meeting = [one for one in result["runs"] if one["status"] == "ok" and one["metric_drop"] <= 0.1 and one["verified"]]
     fastest = min(meeting, key=lambda one: one["latency_ms"]["p50"])
@@ -171,17 +176,17 @@ def test_auto_chooses_the_fastest_run_that_meets_the_goal(folder):
 
 
 @pytest.mark.slow
-def test_an_impossible_goal_ends_with_code_4_and_the_best_found(folder):
-    code, result, err = run(folder, **INT8, **QUICK, goal={"max_size_mb": 1e-6}, targets={"names": ["onnxruntime"]})
+def test_an_impossible_goal_ends_with_code_4_and_the_best_found(run):
+    code, result, err = run(**INT8, **QUICK, goal={"max_size_mb": 1e-6}, targets={"names": ["onnxruntime"]})
     assert (code, result["status"], result["goal_met"]) == (4, "goal-not-met", False)
     assert result["chosen"] is not None
     assert "at most 1e-06 MB is allowed" in result["error"]["why"]
     assert "remedy" in err
 
 
-def test_without_trust_nothing_runs_and_the_code_is_5(folder):
+def test_without_trust_nothing_runs_and_the_code_is_5(folder, ace):
     (folder / "model.py").write_text("raise SystemExit('ran')\n" + ROOT_MODEL, encoding="utf-8")
-    code, answer, err = ace("run", write_recipe(folder), "--out", folder / "out", "--json", cwd=folder)
+    code, answer, err = ace("run", write_recipe(folder), "--out", folder / "out", cwd=folder)
     assert code == 5
     assert answer["error"]["code"] == "untrusted"
     assert "--trust" in err
@@ -238,12 +243,12 @@ def test_user_code_may_name_files_relative_to_the_recipe(folder, ask, tmp_path_f
 
 
 @pytest.mark.slow
-def test_auto_leaves_out_targets_that_cannot_do_the_plan_and_a_named_one_says_why(folder, monkeypatch):
+def test_auto_leaves_out_targets_that_cannot_do_the_plan_and_a_named_one_says_why(run, monkeypatch):
     monkeypatch.setenv("PATH", "")  # without a compiler there is no Inductor, which would take the longest to build
     plan = {"plan": {"default": "int8-dynamic"}}
-    _, named, _ = run(folder, **plan, **QUICK, targets={"names": ["eager", "onnxruntime"]})
+    _, named, _ = run(**plan, **QUICK, targets={"names": ["eager", "onnxruntime"]})
     assert [one["status"] for one in named["runs"]] == ["unavailable", "ok"]
     assert "int8" in named["runs"][0]["error"]["why"]
-    _, automatic, _ = run(folder, **plan, **QUICK, targets={"names": ["auto"]})
+    _, automatic, _ = run(**plan, **QUICK, targets={"names": ["auto"]})
     assert "eager" not in [one["target"] for one in automatic["runs"]]
     assert "onnxruntime" in [one["target"] for one in automatic["runs"] if one["status"] == "ok"]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from ace_studio.engine import pipeline
-from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import JobFinished, RunRequest
 from ace_studio.records.recipes import recipe as recipes
@@ -41,7 +39,7 @@ def rows():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="the ONNX exporter is missing")
-def test_the_artifact_is_verified_where_the_operator_is_known_and_other_targets_are_not_built(tmp_path: Path):
+def test_the_artifact_is_verified_where_the_operator_is_known_and_other_targets_are_not_built(tmp_path: Path, executor):
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     recipe = recipes.Recipe(
         model=recipes.ModelChoice(source="model.py", entry="make_model"),
@@ -50,10 +48,8 @@ def test_the_artifact_is_verified_where_the_operator_is_known_and_other_targets_
         measure=recipes.MeasureChoice(rounds=1),
         targets=recipes.TargetsChoice(names=("eager", "onnxruntime")),
     )
-    events: list[object] = []
     request = RunRequest(job="r", recipe=recipe, folder=str(tmp_path), output=str(tmp_path / "out"), trust_all=True)
-    pipeline.run(request, Reporter(events.append, job="r"))
-    result = next(one.result for one in events if isinstance(one, JobFinished))
+    result = next(one.result for one in executor.run(request) if isinstance(one, JobFinished))
     assert isinstance(result, Result)
     runs = {run.target: run for run in result.runs}
     assert runs["eager"].verified, runs["eager"].error

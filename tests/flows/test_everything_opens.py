@@ -9,9 +9,14 @@ import pytest
 import torch
 
 from ace_studio.cli import run_command
+from tests.flows.tiny_vit import write_vit
 from tests.tiny_models import conv_net
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.usefixtures("one_engine"),
+]
 
 
 def needs(*packages: str) -> None:
@@ -41,17 +46,7 @@ def test_a_torchscript_program(tmp_path, capsys):
 
 def test_a_folder_of_hugging_face(tmp_path, capsys):
     needs("transformers")
-    from ace_studio.engine.load import make_importable
-
-    make_importable()
-    import transformers
-
-    config = transformers.ViTConfig(
-        image_size=16, patch_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
-    transformers.utils.logging.disable_progress_bar()
-    transformers.ViTForImageClassification(config).save_pretrained(tmp_path / "vit")
-    capture = trace(capsys, str(tmp_path / "vit"))
+    capture = trace(capsys, str(write_vit(tmp_path / "vit", width=8, pixels=16)))
     assert capture["inputs"][0]["name"] == "pixel_values"
     assert capture["inputs"][0]["dims"][0]["verdict"] == "dynamic"
 

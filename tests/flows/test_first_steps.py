@@ -16,17 +16,17 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 from torch import nn
 
-from ace_studio.engine.load import make_importable
 from ace_studio.engine.load.named.models import find_model
 from ace_studio.gui.shell.app import Studio
 from ace_studio.records.recipes.named_source import NamedSource
 from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.kept.folders import UserFolders
 from tests.engine.load.onnx_samples import write_classifier
+from tests.flows.tiny_vit import write_vit
 from tests.gui.conftest import Desk
 from tests.gui.stored_screens import SIZE, difference, grab, save
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked_engines")]
 
 CODE = textwrap.dedent(
     """
@@ -154,7 +154,7 @@ def test_code_with_its_own_names_and_weights_beside_it_takes_eight_clicks_at_mos
 
 def known_weights(folder):
     """A fine-tuned model of a package: 7 classes instead of 1000."""
-    module = find_model(NamedSource("torchvision", "shufflenet_v2_x0_5", 7)).build()
+    module = find_model(NamedSource("torchvision", "squeezenet1_1", 7)).build()
     torch.save(module.state_dict(), folder / "tuned.pth")
     return folder / "tuned.pth"
 
@@ -164,14 +164,7 @@ def onnx_file(folder):
 
 
 def huggingface_folder(folder):
-    """A small ViT, saved as transformers does."""
-    make_importable()
-    import transformers
-
-    small = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-    config = transformers.ViTConfig(image_size=32, patch_size=8, num_labels=5, **small)
-    transformers.ViTForImageClassification(config).save_pretrained(folder / "vit")
-    return folder / "vit" / "config.json"
+    return write_vit(folder / "vit", width=32, pixels=32) / "config.json"
 
 
 @pytest.mark.parametrize("make", [known_weights, onnx_file, huggingface_folder])
@@ -227,11 +220,12 @@ class Album:
         studio = hand.studio
         self._desk = Desk(studio.window, studio.session, studio.engine, hand.bot)
         self.differences = {}
+        self._themes = ("dark", "light")
 
     def picture(self, name, *hidden):
         window = self._desk.window
         self._desk.settle()
-        for theme in ("dark", "light"):
+        for theme in self._themes:
             image, path = grab(self._desk, theme), STEPS / f"{name}-{theme}.png"
             painter = QPainter(image)
             for widget in (window.status_line._about, *hidden):
@@ -242,6 +236,7 @@ class Album:
             words = difference(image, QImage(str(path)))
             if words:
                 self.differences[path.name] = words
+        self._themes = self._themes[::-1]  # the theme that is on needs no change, which takes a second
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")  # of menus, without a display

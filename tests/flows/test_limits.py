@@ -6,7 +6,7 @@ import pytest
 
 from ace_studio.cli import run_command
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked_engines")]
 
 MODEL = """
 import torch

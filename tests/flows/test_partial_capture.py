@@ -1,13 +1,12 @@
 """A model without a whole graph, from the recipe to the verified folder, with the real engine process."""
 
 import json
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.forked_engines import ForkServer
 
 MODEL = """
 import torch
@@ -61,23 +60,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def answer(folder: Path, *words: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "ace_studio", *words, "--trust", "--json"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 @pytest.mark.slow
-def test_a_run_compiles_the_subgraphs_and_proves_the_folder_in_a_fresh_process(folder: Path) -> None:
-    result = answer(folder, "run", "recipe.toml", "--out", "out")
+def test_a_run_compiles_the_subgraphs_and_proves_the_folder_in_a_fresh_process(
+    folder: Path, forked_engines: ForkServer
+) -> None:
+    done = forked_engines.run(("run", "recipe.toml", "--out", "out", "--trust", "--json"), folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = json.loads(done.stdout)
     capture = result["capture"]
     assert capture["rung"] == "partial"
     assert [(one["name"], one["status"]) for one in capture["rungs"]] == [("export", "failed"), ("partial", "ok")]

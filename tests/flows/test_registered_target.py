@@ -1,8 +1,5 @@
 """A target that one call registers goes through a whole job and the window, in both processes."""
 
-import subprocess
-import sys
-
 import pytest
 
 from ace_studio.gui.shell.app import Studio
@@ -58,9 +55,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_recipe_that_names_it_gives_a_verified_result(toy, folder):
-    command = [sys.executable, "-m", "ace_studio", "run", "recipe.toml", "--out", "out", "--trust"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+def test_a_recipe_that_names_it_gives_a_verified_result(toy, folder, forked_engines):
+    done = forked_engines.run(["run", "recipe.toml", "--out", "out", "--trust"], folder)
     assert done.returncode == 0, done.stderr
     result = decode_result((folder / "out" / "result.json").read_bytes())
     (run,) = result.runs
@@ -70,7 +66,7 @@ def test_a_recipe_that_names_it_gives_a_verified_result(toy, folder):
     assert (folder / "out" / run.artifact).is_file()
 
 
-@pytest.mark.usefixtures("toy")
+@pytest.mark.usefixtures("toy", "forked_engines")
 def test_the_window_lists_it_among_the_targets_and_in_the_results(qtbot, qapp, folder):
     studio = Studio(qapp, UserFolders.inside(folder / "user"))
     qtbot.addWidget(studio.window)

@@ -15,7 +15,11 @@ from ace_studio.records.messages import AnyEvent, AttemptEnded, JobFinished, Mod
 from ace_studio.records.recipes.recipe import CaptureChoice, InputsChoice, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals of POSIX"),
+    pytest.mark.usefixtures("forked_engines"),
+]
 
 MODEL = r"""
 import ctypes, os, signal

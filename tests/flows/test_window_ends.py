@@ -7,6 +7,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ace_studio.jobs.processes import MARK_VARIABLE, marked_processes
@@ -32,8 +33,12 @@ import sys
 from pathlib import Path
 from PySide6.QtCore import QSocketNotifier, QTimer
 from ace_studio.gui.shell import app, start
+from ace_studio.jobs import launch
 from ace_studio.session.kept.folders import UserFolders
+from tests.forked_engines import ForkServer
 
+if len(sys.argv) > 3:
+    launch._popen = ForkServer(sys.argv[3]).popen
 app.UserFolders.of_user = lambda: UserFolders.inside(Path(sys.argv[1]))
 child = Path(sys.argv[2]).with_name("child")
 
@@ -61,7 +66,7 @@ class Studio(app.Studio):
 
 
 app.Studio = Studio
-sys.exit(start.run_window(sys.argv[2:]))
+sys.exit(start.run_window(sys.argv[2:3]))
 """
 
 
@@ -70,21 +75,24 @@ sys.exit(start.run_window(sys.argv[2:]))
     [(0, 0), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
     ids=["closed", "SIGTERM", "SIGKILL"],
 )
-def test_no_engine_and_none_of_its_children_is_left(tmp_path, how, code):
+def test_no_engine_and_none_of_its_children_is_left(tmp_path, root, forked_engines, how, code):
     model = tmp_path / "net.py"
     model.write_text(MODEL)
-    command = [sys.executable, "-c", WINDOW, str(tmp_path / "user"), str(model)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        engine = process.stdout.readline().strip()
-        environment = Path(f"/proc/{engine}/environ").read_bytes().split(b"\0")
+    forked = [] if how == signal.SIGKILL else [forked_engines.address]  # one engine is started, which takes seconds
+    command = [sys.executable, "-c", WINDOW, str(tmp_path / "user"), str(model), *forked]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        engine = int(process.stdout.readline())
+        child = int((tmp_path / "child").read_text())
+        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
         mark = next(one for one in environment if one.startswith(MARK_VARIABLE.encode())).decode().partition("=")[2]
-        assert {int(engine), int((tmp_path / "child").read_text())} <= set(marked_processes(mark))
+        assert ({child} if forked else {child, engine}) <= set(marked_processes(mark))
+        assert psutil.pid_exists(engine)
         if how:
             process.send_signal(how)
         else:
             print("close", file=process.stdin, flush=True)
         assert process.wait(timeout=30) == code
     deadline_s = time.monotonic() + 10
-    while marked_processes(mark) and time.monotonic() < deadline_s:
+    while (marked_processes(mark) or psutil.pid_exists(engine)) and time.monotonic() < deadline_s:
         time.sleep(0.05)
-    assert marked_processes(mark) == []
+    assert marked_processes(mark) == [] and not psutil.pid_exists(engine)

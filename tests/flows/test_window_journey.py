@@ -23,7 +23,7 @@ from ace_studio.session.document import EngineState, JobKind
 from ace_studio.session.kept.folders import UserFolders
 from tests.gui.heartbeat import Heartbeat
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forked_engines")]
 
 MODEL = textwrap.dedent(
     """
@@ -181,9 +181,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from ace_studio.gui.shell.app import Studio
 from ace_studio.gui.shell.panel_table import PANELS
+from ace_studio.jobs import launch
 from ace_studio.session.kept.folders import UserFolders
-from tests.gui.heartbeat import Heartbeat
+from tests.forked_engines import ForkServer
 
+launch._popen = ForkServer(sys.argv[2]).popen
 application = QApplication(["test"])
 studio = Studio(application, UserFolders.inside(Path(sys.argv[1])))
 studio.window.show()
@@ -206,10 +208,9 @@ print(sorted(forbidden))
 """
 
 
-def test_a_whole_session_imports_nothing_of_the_engine_into_the_window(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION, str(tmp_path)], capture_output=True, text=True, timeout=200, check=False
-    )
+def test_a_whole_session_imports_nothing_of_the_engine_into_the_window(tmp_path, root, forked_engines):
+    command = [sys.executable, "-c", SESSION, str(tmp_path), forked_engines.address]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().splitlines()[-1] == "[]"
 

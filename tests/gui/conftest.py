@@ -22,10 +22,15 @@ from ace_studio.records.results import CaptureReport
 from ace_studio.session.document import Document
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
+from tests.gui.comparing import compare_with_another_plan
 from tests.gui.graph_tables import layered_table, partial_capture
 from tests.gui.replay import ReplayEngine
 from tests.gui.run_results import REPORT, TABLE, show_result
+from tests.gui.touring import tour_of_panels
 from tests.gui.two_targets import two_targets
+from tests.gui.zygotes import pytest_collection_finish, pytest_runtest_protocol, pytest_timeout_set_timer
+
+__all__ = ["pytest_collection_finish", "pytest_runtest_protocol", "pytest_timeout_set_timer"]  # hooks
 
 
 @dataclass
@@ -36,6 +41,23 @@ class Desk:
     session: Session
     engine: ReplayEngine
     bot: QtBot
+    begun: str = ""
+    """What the first act of a test would bring about, if it is so already: ``opened``, ``trusted``, ``traced``, ..."""
+
+    def go_on_in(self, request: pytest.FixtureRequest, *, begun: str) -> None:
+        """Belong to another test from now on, for whose process this one was copied."""
+        request.node.qt_widgets = self.bot._request.node.qt_widgets
+        self.bot._request = request
+        self.begun = begun
+
+    def rest(self) -> None:
+        """Settle, and let happen what waits for a moment of quiet."""
+        self.settle()
+        self.bot.wait(200)
+
+    def has_begun(self, place: str) -> bool:
+        begun, self.begun = self.begun, ""
+        return begun == place
 
     @property
     def document(self) -> Document:
@@ -43,7 +65,7 @@ class Desk:
 
     def settle(self) -> None:
         """Let everything that changed reach the screen, however busy the machine is."""
-        self.bot.wait(15)
+        self.bot.wait(1)
         self.bot.waitUntil(self._is_settled, timeout=20_000)
         self.bot.wait(1)
 
@@ -54,9 +76,10 @@ class Desk:
         if workbench is None or not workbench.isVisible():
             return True
         slots = workbench._slots.values()
-        if workbench._waiting or not all(slot.panel is not None for slot in slots if slot.isVisible()):
+        if workbench._waiting or any(slot._next_turn.isActive() for slot in slots):
             return False
-        return not any(canvas.placing for canvas in workbench.findChildren(GraphCanvas))
+        graph = workbench._slots["graph"].panel
+        return graph is None or not any(canvas.placing for canvas in graph.findChildren(GraphCanvas))
 
     def panel(self, panel_id: str):
         """A panel at the front, up to date."""
@@ -69,22 +92,30 @@ class Desk:
         self.settle()
 
     def open_example(self) -> None:
-        self.window.commands.open_path(str(example_recipe()))
-        self.settle()
+        if not self.has_begun("opened"):
+            self.window.commands.open_path(str(example_recipe()))
+            self.settle()
 
     def trusted(self) -> Desk:
-        self.open_example()
-        self.session.trust.trust_file()
-        self.settle()
+        if not self.has_begun("trusted"):
+            self.open_example()
+            self.trust()
         return self
 
+    def trust(self) -> None:
+        self.session.trust.trust_file()
+        self.settle()
+
     def traced(self) -> Desk:
-        self.trusted().do("trace")
+        if not self.has_begun("traced"):
+            self.trusted().do("trace")
         return self
 
     def captured(self, table, capture, *, text: str = "") -> Desk:
-        """A trace that gave this graph; the engine answers nothing by itself from then on."""
-        self.trusted()
+        """A trace of the example that gave this graph; the engine answers nothing by itself from then on."""
+        return self.trusted().capture(table, capture, text=text)
+
+    def capture(self, table, capture, *, text: str = "") -> Desk:
         self.engine.by_itself = False
         self.do("trace")
         job = self.engine.requests[-1].job
@@ -97,12 +128,16 @@ class Desk:
         return self
 
     def ran(self) -> Desk:
-        self.traced().do("run")
+        if not self.has_begun("ran"):
+            self.traced().do("run")
         return self
 
     def running(self) -> Desk:
         """A run that the engine has not answered yet; it answers nothing by itself from then on."""
-        self.traced().engine.by_itself = False
+        return self if self.has_begun("running") else self.traced().run_unanswered()
+
+    def run_unanswered(self) -> Desk:
+        self.engine.by_itself = False
         self.do("run")
         return self
 
@@ -149,44 +184,87 @@ def desk(qtbot, qapp, tmp_path):
 
 
 @pytest.fixture
-def compared_graph(desk):
-    desk.window.resize(1600, 1000)
-    desk.captured(TABLE, CaptureReport(rung="export", ops=1, seconds=1.0))
-    panel = desk.window.workbench.panel("graph")
-    show_result(desk, TABLE)
-    desk.do("compare-graph")
+def opened(desk):
+    desk.open_example()
+    return desk
+
+
+@pytest.fixture
+def trusted(opened):
+    opened.trust()
+    return opened
+
+
+@pytest.fixture
+def traced(trusted):
+    trusted.do("trace")
+    return trusted
+
+
+@pytest.fixture
+def ran(traced):
+    traced.do("run")
+    return traced
+
+
+@pytest.fixture
+def compared_plans(ran):
+    """Two runs of the example with different plans, and their difference."""
+    compare_with_another_plan(ran)
+    return ran
+
+
+@pytest.fixture
+def toured(ran):
+    """A run after which every panel and every chart was looked at."""
+    for _ in tour_of_panels(ran):
+        pass
+    return ran
+
+
+@pytest.fixture
+def running(traced):
+    return traced.run_unanswered()
+
+
+@pytest.fixture
+def compared_graph(trusted):
+    trusted.window.resize(1600, 1000)
+    trusted.capture(TABLE, CaptureReport(rung="export", ops=1, seconds=1.0))
+    panel = trusted.window.workbench.panel("graph")
+    show_result(trusted, TABLE)
+    trusted.do("compare-graph")
     return panel
 
 
 @pytest.fixture
-def two_target_plan(desk):
-    return two_targets(desk, layered_table(3))
+def two_target_plan(trusted):
+    return two_targets(trusted, layered_table(3))
 
 
 @pytest.fixture
-def layered_plan(desk):
-    desk.captured(layered_table(3), REPORT)
-    desk.session.plan.set_default_precision(Precision.FP32)
-    desk.window.resize(1400, 1000)
-    return desk.panel("plan")
+def layered_plan(trusted):
+    trusted.capture(layered_table(3), REPORT)
+    trusted.session.plan.set_default_precision(Precision.FP32)
+    trusted.window.resize(1400, 1000)
+    return trusted.panel("plan")
 
 
 @pytest.fixture
-def example_plan(desk):
-    desk.traced()
-    desk.session.jobs.request_environment()
-    return desk.panel("plan")
+def example_plan(traced):
+    traced.session.jobs.request_environment()
+    return traced.panel("plan")
 
 
 @pytest.fixture
-def charts(desk):
-    desk.window.resize(1500, 1000)
-    desk.captured(TABLE, REPORT)
-    show_result(desk, TABLE)
-    return desk.panel("charts")
+def charts(trusted):
+    trusted.window.resize(1500, 1000)
+    trusted.capture(TABLE, REPORT)
+    show_result(trusted, TABLE)
+    return trusted.panel("charts")
 
 
 @pytest.fixture
-def broken(desk):
+def broken(trusted):
     """A capture in four subgraphs, two of whose three breaks are one line, and one subgraph of which stays eager."""
-    return desk.captured(*partial_capture(4, lines=(10, 20, 10), eager=(2,)))
+    return trusted.capture(*partial_capture(4, lines=(10, 20, 10), eager=(2,)))

@@ -98,11 +98,10 @@ def _inside(pixels: np.ndarray, place: QRect) -> np.ndarray:
 
 def _most(colours: np.ndarray) -> float:
     """Contrast between the commonest colour and the one that differs most from it."""
-    flat = colours.reshape(-1, 3)
-    if not len(flat):
+    if not colours.size:
         return np.inf
-    kinds, counts = np.unique(flat, axis=0, return_counts=True)
-    light = _luminance(kinds)
+    packed, counts = np.unique(colours.reshape(-1, 3) @ np.array([1 << 16, 1 << 8, 1]), return_counts=True)
+    light = _luminance(packed[:, None] >> np.array([16, 8, 0]) & 255)
     ground = light[np.argmax(counts)]
     return float(max((max(one, ground) + 0.05) / (min(one, ground) + 0.05) for one in light))
 
@@ -165,8 +164,8 @@ def nameless(widget: QWidget) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.usefixtures("toured")
 def test_the_wheel_over_any_field_of_any_panel_or_dialog_changes_no_value(desk):
-    desk.ran()
     before = desk.document.recipe
     found = {place: turned_over_all(widget) for place, widget in tour(desk)}
     assert {place: changed for place, (changed, _) in found.items() if changed} == {}
@@ -174,8 +173,8 @@ def test_the_wheel_over_any_field_of_any_panel_or_dialog_changes_no_value(desk):
     assert desk.document.recipe == before
 
 
+@pytest.mark.usefixtures("toured")
 def test_everything_that_takes_the_keyboard_has_a_name(desk):
-    desk.ran()
     found = {place: nameless(widget) for place, widget in tour(desk)}
     assert {place: fields for place, fields in found.items() if fields} == {}
 
@@ -261,31 +260,31 @@ def test_the_window_works_from_right_to_left(desk):
 
 @pytest.mark.parametrize("size", [(1280, 800), (1024, 700), None])
 def test_no_text_is_cut_off_and_no_control_covers_another(desk, size):
-    desk.session.set_setting("theme", os.environ.get("ACE_TEST_THEME", "dark"))
     room = desk.window.screen().availableSize()
     desk.window.resize(*(size or (room.width(), room.height())))
     desk.ran()
-    found = {place: (cut_texts(shown), overlaps(shown)) for place, shown in tour(desk)}
-    assert {place: faults for place, faults in found.items() if any(faults)} == {}
+    for theme in os.environ.get("ACE_TEST_THEMES", "dark").split():
+        desk.session.set_setting("theme", theme)
+        found = {place: (cut_texts(shown), overlaps(shown)) for place, shown in tour(desk)}
+        assert {place: faults for place, faults in found.items() if any(faults)} == {}, theme
 
 
 SCREENS = {1: (1280, 800), 1.5: (1920, 1200), 2: (1920, 1080), 3: (3840, 2160)}
 """Scale -> pixels of a screen that is used with it."""
-PAIRS = [
-    (scale, theme) for scale in SCREENS for theme in ("dark", "light", "high-contrast") if (scale, theme) != (1, "dark")
-]
+EACH_ONCE = ((1, "light"), (1.5, "high-contrast"), (2, "dark"), (3, "light"))
+ALL = [pytest.param(scale, "dark light high-contrast", marks=pytest.mark.full) for scale in SCREENS]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scale", "theme"), PAIRS)
-def test_nothing_is_cut_off_at_any_scale_in_any_theme(tmp_path, scale, theme):
+@pytest.mark.parametrize(("scale", "themes"), [*EACH_ONCE, *ALL])
+def test_nothing_is_cut_off_at_any_scale_in_any_theme(tmp_path, scale, themes):
     width, height = SCREENS[scale]
     config = tmp_path / "screens.json"
     config.write_text(json.dumps({"screens": [{"name": "one", "x": 0, "y": 0, "width": width, "height": height}]}))
     environment = {
         "QT_QPA_PLATFORM": f"offscreen:configfile={config}",
         "QT_SCALE_FACTOR": str(scale),
-        "ACE_TEST_THEME": theme,
+        "ACE_TEST_THEMES": themes,
     }
     check_again("(cut_off_and_no_control and None) or every_dialog_fits or toolbar_shows", environment)
 
@@ -322,10 +321,9 @@ def test_a_text_that_is_cut_off_and_a_covered_control_are_found(qtbot):
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast"])
+@pytest.mark.usefixtures("toured")
 def test_painted_texts_and_edges_of_fields_stand_out(desk, theme):
     desk.session.set_setting("theme", theme)
-    desk.window.resize(1280, 800)
-    desk.ran()
     found = {place: faint_texts(shown) | faint_controls(shown) for place, shown in tour(desk)}
     assert {place: faults for place, faults in found.items() if faults} == {}
     assert len(found) > 30
@@ -360,7 +358,6 @@ def reached(key: Qt.Key, modifier: Qt.KeyboardModifier) -> set[QWidget]:
 
 @pytest.mark.parametrize("place", ["graph", "model", "shapes", "capture", "plan", "results", "history"])
 def test_tab_reaches_every_control_forwards_and_backwards(desk, place):
-    desk.window.resize(1280, 800)
     desk.ran()
     if place == "graph":
         desk.window.workbench.panel("graph").setFocus()

@@ -14,7 +14,7 @@ REFUSALS = (
 
 
 def two_targets(desk, table):
-    desk.captured(table, REPORT)
+    desk.capture(table, REPORT)
     desk.engine.by_itself = True
     desk.session._queue.ended()
     desk.session.choices.set_targets(("onnxruntime", "openvino"))

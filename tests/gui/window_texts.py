@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from ace_studio.gui.words.steps import StepState
@@ -103,6 +104,7 @@ def _words_of(value: ast.expr) -> Iterator[str]:
             yield from (text for part in parts for text in _words_of(part))
 
 
+@cache
 def sentences_of_engine() -> set[str]:
     """What the engine does and warns of, and what opening a file would run.
 

@@ -112,7 +112,7 @@ def test_an_unpacked_program_enters_the_menu_and_leaves_it(root, share, tmp_path
 def test_the_manual_page_names_every_command(share):
     from typer.main import get_command
 
-    from ace_studio.cli import app
+    from ace_studio.cli.app import app
 
     page = gzip.decompress((share / "man/man1/ace-studio.1.gz").read_bytes()).decode()
     assert page.startswith(".TH ACE-STUDIO 1")

@@ -66,6 +66,19 @@ def test_compiled_code_goes_to_the_folder_of_the_worker_if_its_own_takes_no_file
     assert variables["TORCHINDUCTOR_CACHE_DIR"].startswith(str(scratch))
 
 
+def test_compiled_code_goes_there_too_if_its_own_folder_takes_names_but_no_contents(tmp_path):
+    import resource
+
+    named = {"TMPDIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "kept")}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # as a disk that is nearly full
+    try:
+        scratch, variables = make_scratch(named)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert variables["TORCHINDUCTOR_CACHE_DIR"].startswith(str(scratch))
+
+
 PARENT = """
 import os, sys, time
 from ace_studio.jobs.client import WorkerClient

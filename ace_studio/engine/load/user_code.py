@@ -162,13 +162,14 @@ class UserModules:
 
     def _mark_new_modules(self, before: set[str]) -> None:
         """Mark new modules that belong to no library, wherever the user's own ``sys.path`` found them."""
-        known = {name.partition(".")[0] for name in before}
-        for name, module in list(sys.modules.items()):
-            if name in before or (name.partition(".")[0] in known and not _parent_is_marked(name)):
+        new = sorted(sys.modules.keys() - before)  # packages before what is in them
+        known = {name.partition(".")[0] for name in before} if new else set()
+        for name in new:
+            if name.partition(".")[0] in known and not _parent_is_marked(name):
                 continue
-            place = _place_of(module)
+            place = _place_of(sys.modules[name])
             if place and not is_library_file(place) and not place.endswith(_COMPILED):
-                setattr(module, MARK, True)
+                setattr(sys.modules[name], MARK, True)
 
 
 class _GuardedIterable:
@@ -280,10 +281,8 @@ def _same_file(module: ModuleType, path: Path) -> bool:
 def _place_of(module: ModuleType) -> str:
     """The module's file, or the folder of a package without an ``__init__.py``; empty if it has neither."""
     file = getattr(module, "__file__", None)
-    if isinstance(file, str):
-        return file
-    folders = [entry for entry in getattr(module, "__path__", ()) if isinstance(entry, str)]
-    return folders[0] if folders else ""
+    places = [file] if isinstance(file, str) else getattr(module, "__path__", ())
+    return next((one for one in places if isinstance(one, str)), "")
 
 
 def is_users_module(module: ModuleType) -> bool:
@@ -302,7 +301,8 @@ def _forget_earlier_load() -> None:
         if is_users_module(module) or any(_came_late(name, module, folder) for folder in folders):
             del sys.modules[name]
     sys.path[:] = [entry for entry in sys.path if not isinstance(entry, _UserFolder)]
-    linecache.checkcache()
+    for file in [one for one in linecache.cache if not is_library_file(one)]:
+        linecache.checkcache(file)
 
 
 def _came_late(name: str, module: ModuleType, folder: _UserFolder) -> bool:

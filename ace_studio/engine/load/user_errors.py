@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import re
@@ -18,12 +19,8 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem, is_out_of_me
 
 _OWN_FOLDER = str(Path(__file__).resolve().parents[2]) + os.sep
 _LIBRARY_FOLDERS = tuple(
-    str(folder) + os.sep
-    for folder in (
-        Path(__file__).resolve().parents[2],
-        Path(torch.__file__).resolve().parent,
-        *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
-    )
+    f"{Path(folder).resolve()}{os.sep}"
+    for folder in (_OWN_FOLDER, *torch.__path__, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 )
 _PACKAGE_OF_IMPORT = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "skimage": "scikit-image", "sklearn": "scikit-learn",
@@ -41,6 +38,7 @@ _TORCHVISION_REMEDY = (
 )
 
 
+@functools.cache
 def is_library_file(file: str) -> bool:
     """Whether a source file belongs to torch, an installed package, Python or ACE Studio, not to the user."""
     if "site-packages" in file or "dist-packages" in file or file.startswith("<"):

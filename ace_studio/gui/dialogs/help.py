@@ -160,12 +160,12 @@ class HelpDialog(QDialog):
         """Give headings room, tables lines and code a ground: Qt's Markdown has none of them."""
         colours, document = self._theme.colours, self.browser.document()
         document.setDocumentMargin(2 * GAP)
-        for frame in document.rootFrame().childFrames():
-            if isinstance(frame, QtGui.QTextTable):
-                _line_table(frame, colours.border)
+        cursor = QtGui.QTextCursor(document)
+        cursor.beginEditBlock()  # else each change would lay the page out again
+        for table in (one for one in document.rootFrame().childFrames() if isinstance(one, QtGui.QTextTable)):
+            _line_table(table, colours.border)
         ground = QtGui.QTextCharFormat()
         ground.setBackground(QtGui.QColor(colours.raised))
-        cursor = QtGui.QTextCursor(document)
         block = document.begin()
         while block.isValid():
             cursor.setPosition(block.position())
@@ -181,13 +181,13 @@ class HelpDialog(QDialog):
             elif block.blockFormat().hasProperty(QtGui.QTextBlockFormat.Property.BlockCodeFence):
                 look.setBackground(QtGui.QColor(colours.raised))
             cursor.mergeBlockFormat(look)
-            for piece in block:  # type: ignore[attr-defined]
-                if piece.fragment().charFormat().fontFixedPitch():
-                    cursor.setPosition(piece.fragment().position())
-                    end = piece.fragment().position() + piece.fragment().length()
-                    cursor.setPosition(end, QtGui.QTextCursor.MoveMode.KeepAnchor)
+            for piece in (each.fragment() for each in block):  # type: ignore[attr-defined]
+                if piece.charFormat().fontFixedPitch():
+                    cursor.setPosition(piece.position())
+                    cursor.setPosition(piece.position() + piece.length(), QtGui.QTextCursor.MoveMode.KeepAnchor)
                     cursor.mergeCharFormat(ground)
             block = block.next()
+        cursor.endEditBlock()
 
     def _mark_words(self) -> None:
         """Mark what was searched for in the page."""

@@ -5,11 +5,11 @@ import pytest
 from tests.engine.improve.models import Block, Convs, captured_of
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def convs():
     return captured_of(Convs, 3, 12, 12)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def block():
     return captured_of(Block, 32)

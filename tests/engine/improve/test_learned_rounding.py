@@ -1,5 +1,6 @@
 import itertools
 import sys
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -124,6 +125,7 @@ def test_stored_weights_lie_on_the_grids_that_are_found_for_them(convs, plan):
     assert moved > 20
 
 
+@cache
 def learned_matrix(precision):
     """[64, 64] of a linear layer, groups of 32 at 4 bits."""
     captured = captured_of(lambda: nn.Linear(64, 64, bias=False), 64)

@@ -61,7 +61,7 @@ def attempt(action, *args, **kwargs) -> None:
 @pytest.mark.filterwarnings("ignore")  # what torch says of damaged files is not the point
 @pytest.mark.parametrize("name", ["w.safetensors", "zip.pt", "legacy.pt", "evil.pt", "m.pt2", "evil.pt2", "net.py"])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_damaged_file_is_read_or_refused(tmp_path: Path, originals, name, data):
     path = tmp_path / name
     path.write_bytes(data.draw(damages(originals[name])))
@@ -73,7 +73,7 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path, originals, name, data
 
 
 @given(content=st.binary(max_size=300), name=st.sampled_from(["a.pt", "a.safetensors", "a.onnx", "a.pt2", "a.py", "a"]))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rubbish_is_refused_whatever_it_is_called(tmp_path, content, name):
     (tmp_path / name).write_bytes(content)
     attempt(inspect_file, tmp_path / name)

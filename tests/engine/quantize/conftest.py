@@ -1,4 +1,4 @@
-"""Small programs to rewrite."""
+"""Small programs to rewrite: tests take copies of their graphs, and change none of them."""
 
 from collections.abc import Callable
 
@@ -46,16 +46,16 @@ def _values(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def conv1d() -> Program:
     return Program(_seeded(lambda: ConvPair(nn.Conv1d, nn.BatchNorm1d)), _values(4, 1, 24))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def conv2d() -> Program:
     return Program(_seeded(lambda: ConvPair(nn.Conv2d, nn.BatchNorm2d)), _values(4, 1, 12, 12))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mlp() -> Program:
     return Program(tiny_models.mlp().module, _values(5, 16))

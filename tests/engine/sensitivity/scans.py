@@ -1,5 +1,7 @@
 """Captured models and their scans."""
 
+from pathlib import Path
+
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that the whole field uses
 from torch import nn
@@ -9,18 +11,18 @@ from ace_studio.engine.flow import Example, LoadedModel
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.sensitivity import Scan, ScanRequest
 from ace_studio.records.recipes.plan import Precision
-from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.recipes.recipe import CaptureChoice, Recipe
 
 BOTH = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC)
 
 
-def captured_of(module, *examples, tmp_path):
+def captured_of(module, *examples):
     module.eval()
     with torch.no_grad():
         return capture_model(
-            LoadedModel(module=module, source=tmp_path, sha256=""),
+            LoadedModel(module=module, source=Path(), sha256=""),
             [Example(args=one) for one in examples],
-            Recipe(),
+            Recipe(capture=CaptureChoice(rungs=("export",))),
             device=torch.device("cpu"),
             reporter=Reporter(),
         )[0]

@@ -30,7 +30,7 @@ def test_a_cancelled_scan_goes_on_where_it_stopped(chain, tmp_path):
     assert third.run() == expected
 
 
-def test_other_data_or_grids_are_another_scan(chain, tmp_path):
+def test_other_data_grids_observers_and_styles_are_another_scan(chain, tmp_path):
     captured, samples = chain
     scan_of(captured, samples, folder=tmp_path).run()
     other = [[samples[0][0] + 1.0], *samples[1:]]
@@ -38,11 +38,6 @@ def test_other_data_or_grids_are_another_scan(chain, tmp_path):
     assert not scan_of(
         captured, samples, folder=tmp_path, scheme=Scheme(weights=WeightGranularity.PER_TENSOR)
     ).saved.ended
-    assert scan_of(captured, samples, folder=tmp_path).saved.ended
-
-
-def test_another_observer_or_style_is_another_scan(chain, tmp_path):
-    captured, samples = chain
-    scan_of(captured, samples, folder=tmp_path).run()
     assert not scan_of(captured, samples, folder=tmp_path, ranges=RangeChoice(Observer.MSE)).saved.ended
     assert not scan_of(captured, samples, folder=tmp_path, style=PAIRS).saved.ended
+    assert scan_of(captured, samples, folder=tmp_path).saved.ended

@@ -74,10 +74,10 @@ def test_a_method_alone_captures_it_without_an_op_that_holds_functions(attention
 
 
 def test_sums_of_scores_are_returned_as_eager_returns_them():
-    examples = [torch.randn(2, 2, length, 8) for length in (16, 24)]
-    captured, _ = capture(Plain().eval(), examples)
+    example = torch.randn(2, 2, 16, 8)
+    captured, _ = capture(Plain().eval(), [example])
     with torch.no_grad():
-        assert not difference(Plain()(examples[0]), captured.program.module()(examples[0]))
+        assert not difference(Plain()(example), captured.program.module()(example))
 
 
 @pytest.mark.parametrize("name", ["eager", "onnxruntime", "openvino"])

@@ -65,6 +65,7 @@ def test_compiled_layers_take_every_number_of_steps():
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @needs_a_compiler
 def test_a_package_takes_every_number_of_steps(tmp_path):
     module, path = Layer(), tmp_path / "layer.pt2"

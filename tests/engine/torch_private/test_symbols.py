@@ -120,14 +120,14 @@ def sizes_text(program: ExportedProgram) -> str:
     return " ".join(str(shape) for shape in shapes)
 
 
-STRICT = (SamePadding, LastRow)
+STRICT = (TwoLevels, LastRow)
 """Models that are also read as bytecode; the sizes of the others are the same numbers then."""
 
 
 @pytest.mark.parametrize(
     ("make", "strict"),
     [(make, False) for make in MODELS]
-    + [pytest.param(make, True, marks=[pytest.mark.full] * (make not in STRICT)) for make in MODELS],
+    + [pytest.param(make, True, marks=[pytest.mark.full] * (make not in STRICT)) for make in [*MODELS, TwoLevels]],
 )
 def test_the_graph_equals_eager_at_sizes_that_were_not_traced(make: Callable[[], nn.Module], strict: bool) -> None:
     module, program = short(make, strict=strict)
@@ -138,7 +138,9 @@ def test_the_graph_equals_eager_at_sizes_that_were_not_traced(make: Callable[[],
             assert not difference(module(x), graph(x)), size
 
 
-@pytest.mark.parametrize("make", SMALL_MODELS)
+@pytest.mark.parametrize(
+    "make", [pytest.param(make, marks=[pytest.mark.full] * (make is TwoLevels)) for make in SMALL_MODELS]
+)
 def test_conditions_refuse_the_same_sizes_as_those_of_plain_export(
     make: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,15 +24,16 @@ ENGINE_S = 280
 class Person:
     """One person, one window. Every step is a picture in ``pictures``."""
 
-    def __init__(self, screen: Screen, folder: Path, *, scale: float = 1.0) -> None:
+    def __init__(self, screen: Screen, folder: Path, *, engines: str, scale: float = 1.0) -> None:
         """Nothing is started.
 
         Args:
             screen: Where the window will be.
             folder: For the user's own files, and for pictures (``pictures``).
+            engines: Address of the server that engines are forked from.
             scale: Of the whole window.
         """
-        self.screen, self.folder, self.scale = screen, folder, scale
+        self.screen, self.folder, self.scale, self._engines = screen, folder, scale, engines
         self.pictures = Path(os.environ.get("ACE_JOURNEY_PICTURES", folder)) / folder.name
         folder.mkdir(parents=True, exist_ok=True)
         self.pictures.mkdir(parents=True, exist_ok=True)
@@ -64,6 +65,7 @@ class Person:
             "-m",
             "tests.flows.real_input.watched_window",
             str(self._socket),
+            self._engines,
         ]
         with self._told.open("ab") as told:
             self._window = subprocess.Popen(

@@ -1,7 +1,8 @@
 """The window as a process of its own, with a socket that answers what a screen reader would find in it.
 
-``python -m tests.flows.real_input.watched_window SOCKET [PATH ...]``. The socket only reads: every line that comes is
-answered with JSON: what has the keyboard, and every element on the screen. All else goes through X.
+``python -m tests.flows.real_input.watched_window SOCKET ENGINES [PATH ...]``. The socket only reads: every line that
+comes is answered with JSON: what has the keyboard, and every element on the screen. All else goes through X. Engines
+are forked from the server at ENGINES.
 """
 
 import json
@@ -91,10 +92,13 @@ def main() -> int:
     """Start the window as the program does."""
     from ace_studio.__main__ import main as start
     from ace_studio.gui.shell.start import make_application
+    from ace_studio.jobs import launch
     from ace_studio.session.kept.folders import UserFolders
     from ace_studio.session.kept.settings import Settings
+    from tests.forked_engines import ForkServer
 
-    _, path, *words = sys.argv
+    _, path, engines, *words = sys.argv
+    launch._popen = ForkServer(engines).popen
     make_application(Settings(UserFolders.of_user().settings))  # the program takes the one that is there
     probe = Probe(path)
     sys.argv = ["ace-studio", *(words or ["open"])]

@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
@@ -19,6 +20,11 @@ from ace_studio.gui.dialogs.about import (
     contents_folder,
     licences,
 )
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[Licence, ...]:
+    return licences()
 
 
 def test_about_names_the_versions_of_window_and_engine(desk):
@@ -47,26 +53,25 @@ def test_versions_are_copied_for_a_report_and_licences_are_read_when_they_are_lo
 KNOWN = r"MIT|BSD|Apache|LGPL|MPL|ISC|PSF|HPND|Zlib"
 
 
-def test_every_package_that_is_needed_at_run_time_has_a_licence_that_allows_it():
-    found = licences()
+def test_every_package_that_is_needed_at_run_time_has_a_licence_that_allows_it(found):
     assert found[0].package.name == OWN and "Apache" in found[0].name
     assert [each.title for each in found if not re.search(KNOWN, each.name)] == []
     only_gpl = [each.title for each in found if "GPL" in each.name and not re.search("LGPL", each.name)]
     assert only_gpl == []
 
 
-def test_every_package_that_the_project_names_is_listed_if_it_is_installed(root):
+def test_every_package_that_the_project_names_is_listed_if_it_is_installed(root, found):
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     named = [*project["dependencies"], *(line for name in extras if name not in NOT_SHIPPED for line in extras[name])]
     apart = {OWN, "executorch", "litert-torch", "coremltools"}  # each asks for other versions than the rest
     names = {re.match(r"[\w.-]+", line)[0].casefold() for line in named} - apart
-    listed = {re.sub(r"[-_.]+", "-", each.package.name.casefold()) for each in licences()}
+    listed = {re.sub(r"[-_.]+", "-", each.package.name.casefold()) for each in found}
     assert names - listed == set()
 
 
-def test_a_text_is_shown_for_every_package_or_where_to_find_it():
-    assert [each.title for each in licences() if len(each.text) < 60] == []
+def test_a_text_is_shown_for_every_package_or_where_to_find_it(found):
+    assert [each.title for each in found if len(each.text) < 60] == []
 
 
 def test_an_installed_program_shows_what_its_list_of_contents_names(desk, tmp_path, monkeypatch):

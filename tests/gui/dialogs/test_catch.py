@@ -9,8 +9,7 @@ from ace_studio.records.messages import CatchRequest, InputsCaught, ModuleCalls
 
 
 @pytest.fixture
-def dialog(desk, qtbot) -> CatchDialog:
-    desk.trusted()
+def dialog(desk, trusted, qtbot) -> CatchDialog:
     desk.engine.by_itself = False
     dialog = CatchDialog(desk.session)
     qtbot.addWidget(dialog)

@@ -25,8 +25,7 @@ FOUND = {
 
 
 @pytest.fixture
-def dialog(desk, qtbot) -> EngineHostDialog:
-    desk.open_example()
+def dialog(desk, opened, qtbot) -> EngineHostDialog:
     dialog = EngineHostDialog(desk.session)
     qtbot.addWidget(dialog)
     dialog.show()

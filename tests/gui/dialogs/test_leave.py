@@ -15,8 +15,7 @@ from ace_studio.session.sweep_state import SweepPhase, SweepState
 
 
 @pytest.fixture
-def long_run(desk):
-    desk.running()
+def long_run(desk, running):
     activity = desk.document.activity
     desk.session._state.change(activity=replace(activity, started_s=activity.started_s - 185))
     yield desk

@@ -21,9 +21,8 @@ LOST = Problem(code=ErrorCode.NOT_INSTALLED, what="openvino is not installed on 
 
 
 @pytest.fixture
-def out(desk, tmp_path):
+def out(desk, ran, tmp_path):
     """A finished run that is shown, with its folder."""
-    desk.ran()
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "result.json").write_bytes(encode_result(desk.document.result))

@@ -36,10 +36,10 @@ CARDS = (
 
 
 @pytest.fixture
-def advice(desk):
-    desk.captured(TABLE, CaptureReport(rung="export", ops=1, seconds=1.0))
-    show_result(desk, TABLE, result_of(TABLE, advice=CARDS))
-    return desk.panel("advice")
+def advice(trusted):
+    trusted.capture(TABLE, CaptureReport(rung="export", ops=1, seconds=1.0))
+    show_result(trusted, TABLE, result_of(TABLE, advice=CARDS))
+    return trusted.panel("advice")
 
 
 def test_without_a_run_the_panel_says_when_advice_comes(desk):

@@ -18,14 +18,15 @@ def test_charts_are_drawn_for_every_run_that_was_measured(desk):
     assert overview.latency.plot.items
 
 
-@pytest.mark.parametrize("chart", [row.id for row in CHARTS])
-def test_every_chart_says_what_is_missing_or_draws_and_follows_the_theme(desk, charts, chart):
-    view = open_chart(desk, charts, chart)
-    # Only two sides have a difference, and values have to be asked for.
-    assert charts._pages.currentWidget() is (charts._empty if chart in ("differences", "values") else view)
-    desk.session.set_setting("theme", "light")
-    desk.settle()
-    assert view.colours.name == "light"
+def test_every_chart_says_what_is_missing_or_draws_and_follows_the_theme(desk, charts):
+    for theme in ("dark", "light"):
+        desk.session.set_setting("theme", theme)
+        desk.settle()
+        for row in CHARTS:
+            view = open_chart(desk, charts, row.id)
+            # Only two sides have a difference, and values have to be asked for.
+            assert charts._pages.currentWidget() is (charts._empty if row.id in ("differences", "values") else view)
+            assert view.colours.name == theme
 
 
 @pytest.mark.parametrize("chart", [row.id for row in CHARTS if row.id not in ("transitions", "sensitivity", "weights")])

@@ -13,6 +13,7 @@ from ace_studio.records.messages import JobFailed
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.kept import autosave
+from ace_studio.session.kept.history import HistoryBusyError
 
 
 def test_a_trace_shows_the_graph_and_the_verdicts(desk):
@@ -91,3 +92,18 @@ def test_closing_the_window_waits_until_the_choices_are_stored(desk, monkeypatch
     Timer(0.05, moves.set).start()
     desk.window.close()
     assert written
+
+
+def test_a_history_that_is_busy_is_tried_again_until_it_is_free(desk, qtbot, monkeypatch):
+    store = desk.session.history.store
+
+    def busy():
+        raise HistoryBusyError(Problem(code=ErrorCode.NOT_FOUND, what="it is in use"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "list", busy)
+        desk.session.history.load_history()
+        desk.settle()
+        assert desk.document.history_waits
+    qtbot.waitUntil(lambda: not desk.document.history_waits, timeout=20_000)
+    assert desk.document.history == ()

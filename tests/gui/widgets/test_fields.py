@@ -120,8 +120,7 @@ def test_a_box_whose_width_follows_its_entries_is_never_narrower_than_the_longes
 
 
 @pytest.fixture
-def rounds(desk):
-    desk.traced()
+def rounds(desk, traced):
     field = desk.panel("plan").measure.rounds
     desk.window.activateWindow()
     field.setFocus()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -30,8 +31,6 @@ from ace_studio.records.safe_file import file_sha256
 Proof = Future[int | None]
 """Bytes that the verifying process needed; raises what `export.verify_artifact` raises."""
 _POLL_S = 0.1
-
-
 VERIFIER_BYTES = 1_000_000_000
 """Memory of a fresh process with torch and a runtime, before it has a model."""
 _WEIGHT_COPIES = 3
@@ -131,7 +130,8 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
 
 def _saved(lowered: Lowered, folder: Path) -> Path:
     """Write the artifact; if that fails, nothing of it is left, and the space is free for the figures."""
-    folder.mkdir(parents=True, exist_ok=True)  # somebody may have cleaned up since the run began
+    for needed in (folder, Path(tempfile.gettempdir())):  # somebody may have cleaned up since the run began
+        needed.mkdir(parents=True, exist_ok=True)
     try:
         return lowered.save(folder)
     except BaseException:  # also Ctrl-C; it is raised again

@@ -1,8 +1,6 @@
 """torchvision imports beside any torch, and the operators that stand in for its library give what that gives."""
 
 import importlib.util
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -12,6 +10,7 @@ from ace_studio.engine.load.torchvision.ops import is_standing_in
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from tests.engine.load.torchvision.test_kernels import nms_by_hand, random_boxes, seeded
+from tests.engine.new_process import call_in_new_process
 
 torchvision_is_here = importlib.util.find_spec("torchvision") is not None
 needs_torchvision = pytest.mark.skipif(not torchvision_is_here, reason="torchvision is not installed")
@@ -62,16 +61,6 @@ def test_loading_a_model_of_torchvision_says_when_its_operators_are_replaced(tmp
     assert codes.count("torchvision-library") == int(is_standing_in())
 
 
-PROBE = """
-import sys
-from ace_studio.engine.load import make_importable
-from ace_studio.engine.load.torchvision.ops import is_standing_in
-make_importable()
-import torchvision
-print(is_standing_in(), torchvision.extension._has_ops())
-"""
-
-
 @pytest.mark.parametrize(("has_library", "said"), [(True, "False True"), (False, "True True")])
 def test_operators_are_declared_only_where_the_library_does_not_load(tmp_path, has_library, said):
     package = tmp_path / "torchvision"
@@ -79,11 +68,6 @@ def test_operators_are_declared_only_where_the_library_does_not_load(tmp_path, h
     (package / "__init__.py").write_text("from torchvision import extension\n")
     (package / "extension.py").write_text(f"def _has_ops():\n    return {has_library}\n")
 
-    run = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{PROBE}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    told = call_in_new_process("tests.engine.load.torchvision.standing_in", "tell", str(tmp_path), folder=tmp_path)
 
-    assert run.stdout.strip() == said
+    assert told.strip() == said

@@ -7,6 +7,6 @@ from tests.gui.graph_tables import layered_table
 
 
 @pytest.fixture
-def capture_panel(desk):
-    desk.captured(layered_table(3), report())
-    return desk.panel("capture")
+def capture_panel(trusted):
+    trusted.capture(layered_table(3), report())
+    return trusted.panel("capture")

@@ -15,11 +15,11 @@ REPORT = CaptureReport(rung="export", ops=1, seconds=1.0)
 
 
 @pytest.fixture
-def graph_with_run(desk):
-    desk.window.resize(1500, 1000)
-    desk.captured(TABLE, REPORT)
-    show_result(desk, TABLE)
-    return desk.panel("graph")
+def graph_with_run(trusted):
+    trusted.window.resize(1500, 1000)
+    trusted.capture(TABLE, REPORT)
+    show_result(trusted, TABLE)
+    return trusted.panel("graph")
 
 
 def click_cell(desk, source, target):

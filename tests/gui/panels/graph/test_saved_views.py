@@ -10,9 +10,8 @@ from tests.gui.gestures import close_block
 
 
 @pytest.fixture
-def panel(desk):
-    desk.traced()
-    return desk.window.workbench.panel("graph")
+def panel(traced):
+    return traced.window.workbench.panel("graph")
 
 
 def save_as(panel, name):

@@ -10,11 +10,11 @@ TABLE = layered_table(4)
 
 
 @pytest.fixture
-def graph(desk):
-    desk.window.resize(1600, 1000)
-    desk.captured(TABLE, CaptureReport(rung="export", ops=1, seconds=1.0))
-    desk.do("split-graph")
-    return desk.window.workbench.panel("graph")
+def graph(trusted):
+    trusted.window.resize(1600, 1000)
+    trusted.capture(TABLE, CaptureReport(rung="export", ops=1, seconds=1.0))
+    trusted.do("split-graph")
+    return trusted.window.workbench.panel("graph")
 
 
 def scale_and_open(view):

@@ -6,8 +6,7 @@ from ace_studio.records.recipes.plan import Precision
 
 
 @pytest.fixture
-def int8_plan(desk):
-    desk.traced()
-    desk.session.jobs.request_environment()
-    desk.session.plan.set_default_precision(Precision.INT8_STATIC)
-    return desk.panel("plan")
+def int8_plan(traced):
+    traced.session.jobs.request_environment()
+    traced.session.plan.set_default_precision(Precision.INT8_STATIC)
+    return traced.panel("plan")

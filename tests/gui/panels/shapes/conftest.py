@@ -4,6 +4,5 @@ import pytest
 
 
 @pytest.fixture
-def shapes_panel(desk):
-    desk.traced()
-    return desk.panel("shapes")
+def shapes_panel(traced):
+    return traced.panel("shapes")

@@ -6,12 +6,10 @@ from tests.session.fake_sweep_link import FakeSweepLink
 
 
 @pytest.fixture
-def sweeping(desk, tmp_path):
+def sweeping(trusted, tmp_path):
     """The example is open and trusted, and a sweep of it writes into an empty folder."""
-    desk.open_example()
-    desk.session.trust.trust_file()
-    desk.link = FakeSweepLink()
-    desk.session.sweep._link = desk.link
-    desk.session.sweep.set_place(out=str(tmp_path / "out"))
-    desk.sweep = desk.panel("sweep")
-    return desk
+    trusted.link = FakeSweepLink()
+    trusted.session.sweep._link = trusted.link
+    trusted.session.sweep.set_place(out=str(tmp_path / "out"))
+    trusted.sweep = trusted.panel("sweep")
+    return trusted
