@@ -28,6 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SLOW_UNTIL_VARIABLE = "ACE_SLOW_TESTS_UNTIL"
 """Seconds since 1970 after which no slow test is started, for a build machine that has a limit; unset: all run."""
 
+ENDS_WITH_TEST = pytest.StashKey[bool]()
+"""Whether this process was forked for one test, and ends with it: there is no garbage to collect."""
+
 _user_folders = Path(tempfile.mkdtemp(prefix="ace-tests-"))
 
 
@@ -81,6 +84,13 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(_user_folders, ignore_errors=True)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collect garbage seldom, and never look at what the imports have made: that took a quarter of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Keep Qt objects away from other threads; skip tests marked ``gpu`` where there is no CUDA device, and say so.
 
@@ -88,7 +98,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """
     if _is_slow(item) and time.time() > float(os.environ.get(SLOW_UNTIL_VARIABLE, "inf")):
         pytest.skip("no time was left for slow tests")
-    _collect_garbage_in_this_thread(has_window="qapp" in getattr(item, "fixturenames", ()))
+    if not item.session.stash.get(ENDS_WITH_TEST, False):
+        _collect_garbage_in_this_thread(has_window="qapp" in getattr(item, "fixturenames", ()))
     if item.get_closest_marker("gpu") is None:
         return
     import torch

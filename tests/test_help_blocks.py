@@ -160,6 +160,7 @@ def run_block(block: Block, folder: Path, names: dict[str, object], done: set[st
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_engines")
 @pytest.mark.timeout(900)  # a minute alone; on two cores with other tests beside it several
 def test_the_commands_and_the_python_of_every_page_run(engine, example, monkeypatch):
     quick = {"target": "onnxruntime", "default": "int8-dynamic", "rounds": 1, "profile": False}

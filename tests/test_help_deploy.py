@@ -129,7 +129,7 @@ def test_the_copied_code_of_a_program_of_torch_computes_as_it_was_measured(targe
 @pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("g++"), reason="the page's lines are for g++ on Linux")
-@pytest.mark.parametrize("target", PROGRAMS)
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino", pytest.param("aoti", marks=pytest.mark.full)])
 def test_the_cpp_of_the_page_compiles_and_gives_what_python_gives(target, captured, place, in_place):
     program, lines = cpp_of(target)
     needed = lines.said("needs")

@@ -55,6 +55,7 @@ def test_a_slow_median_breaks_the_claim_about_seconds():
     assert not claim([row("a", ladder=WHOLE, ratio=1.2)], "median seconds").holds
 
 
+@pytest.mark.full  # a benchmark that does not run is seen by whoever asks for it
 @pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_a_few_rows_are_captured_whole_and_the_benchmark_writes_what_it_found(tmp_path):

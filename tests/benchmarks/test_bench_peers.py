@@ -140,6 +140,7 @@ def test_a_line_up_is_timed_from_its_files_and_says_what_could_not_be_opened(tmp
     "peer", ["NNCF + OpenVINO int8", "ONNX Runtime static int8", "torchao PT2E int8", "torchao int8 weights"]
 )
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.full  # a peer that does not run is seen by whoever asks for the benchmark
 @pytest.mark.slow
 def test_what_a_peer_leaves_computes_nearly_the_same_when_it_is_opened(peer, tmp_path):
     row = tiny_row()

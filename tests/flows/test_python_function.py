@@ -92,6 +92,13 @@ def test_a_goal_without_a_plan_chooses_the_precision_itself():
     assert result.report.goal_met
 
 
+def test_batches_of_a_generator_are_there_for_everyone_who_asks(monkeypatch):
+    monkeypatch.setattr("ace_studio.api._compiled", lambda loaded, *_: loaded.data.calibration)
+    batches = [points(2, 1), points(5, 2)]
+    given = ace_studio.compile(make_net(), tracing_inputs=batches, calibration_inputs=iter(batches))
+    assert [list(given()), list(given())] == [batches, batches]
+
+
 def test_every_keyword_reaches_the_recipe(monkeypatch):
     monkeypatch.setattr("ace_studio.api._compiled", lambda _loaded, recipe, *_: recipe)
     recipe = ace_studio.compile(

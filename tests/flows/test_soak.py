@@ -15,10 +15,10 @@ from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.document import EngineState, QueueState
 from ace_studio.session.kept.folders import UserFolders
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.usefixtures("forked_engines")]
 
-RUNS = int(os.environ.get("ACE_SOAK_RUNS", "12"))
-CANCELS = int(os.environ.get("ACE_SOAK_CANCELS", "10"))
+RUNS = int(os.environ.get("ACE_SOAK_RUNS", "9"))
+CANCELS = int(os.environ.get("ACE_SOAK_CANCELS", "7"))
 WARM = 5
 """Runs after which everything is imported and every cache has its size."""
 LOAD_S = 120_000

@@ -39,6 +39,7 @@ from _pytest.runner import CallInfo, call_and_report, runtestprotocol
 from ace_studio import gui
 from ace_studio.records.scratch import process_mark, remove_scratch
 from ace_studio.session.kept import autosave
+from tests.conftest import ENDS_WITH_TEST
 
 WINDOW = "desk"
 """The fixture that makes a window. Its value has the methods ``rest`` and ``go_on_in``."""
@@ -304,6 +305,8 @@ class _Process:
         pid = _fork()
         if pid == 0:
             try:
+                gc.disable()
+                self._session.stash[ENDS_WITH_TEST] = True
                 self._lead_a_group()
                 self._connection.send(self._run(item, depth))
             finally:

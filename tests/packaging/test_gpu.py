@@ -44,6 +44,7 @@ def test_without_a_gpu_it_says_so_and_starts_nothing(check, tmp_path, capfd):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full  # a sweep, as in tests/sweeps
 @pytest.mark.slow
 def test_its_jobs_run_and_come_into_the_report(check, tmp_path):
     words = ["--out", str(tmp_path), "--models", "tiny", "--targets", "onnxruntime", "--device", "cpu", "--no-tests"]

@@ -25,6 +25,7 @@ def test_the_readme_shows_a_picture_of_the_size_that_the_script_makes(root, name
     assert len(content) < 300_000
 
 
+@pytest.mark.full  # it is looked at whenever the pictures are made anew
 @pytest.mark.slow
 @pytest.mark.heavy
 def test_the_script_runs_the_example_in_the_real_window_and_saves_what_it_shows(root, tmp_path):

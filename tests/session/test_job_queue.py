@@ -20,6 +20,17 @@ def test_a_request_waits_until_the_engine_is_ready(session: Session, engine: Fak
     assert session.document.activity.state is EngineState.BUSY
 
 
+def test_requests_that_wait_are_sent_in_the_order_in_which_they_came(session: Session, engine: FakeEngineLink) -> None:
+    queue = session._queue
+    asked = [messages.DoctorRequest(job=name) for name in ("one", "two", "three")]
+    for request in asked:
+        queue.submit(request)
+    session.apply(READY)
+    for request in asked:
+        assert engine.sent[-1] == request
+        session.apply(messages.JobCancelled(job=request.job))
+
+
 def test_cancelling_shows_at_once_and_asks_the_engine_once(opened: Session, engine: FakeEngineLink) -> None:
     opened.jobs.trace()
     job = engine.job

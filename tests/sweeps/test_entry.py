@@ -47,6 +47,7 @@ profile = false
 """
 
 
+@pytest.mark.full  # the page about sweeps is run by test_help_blocks.py; what is done is kept, see test_running.py
 @pytest.mark.slow
 def test_a_sweep_of_a_real_model_measures_every_job_and_goes_on_without_measuring_again(tmp_path, monkeypatch):
     (tmp_path / "net.py").write_text(MODEL)
@@ -84,6 +85,7 @@ def test_code_that_was_not_trusted_does_not_run(tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.full  # one worker does what two do, except how their figures are compared, see test_running.py
 @pytest.mark.slow
 def test_two_workers_give_the_figures_of_this_machine(tmp_path, monkeypatch, cluster):
     (tmp_path / "net.py").write_text(MODEL + EVALUATE)

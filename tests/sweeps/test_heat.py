@@ -1,6 +1,7 @@
 import pytest
 
-from ace_studio.sweeps.heat import batch_and_shape
+from ace_studio.records.sweeps import SweepRow
+from ace_studio.sweeps.heat import batch_and_shape, heat_maps
 
 
 @pytest.mark.parametrize(
@@ -16,3 +17,13 @@ from ace_studio.sweeps.heat import batch_and_shape
 )
 def test_batch_and_shape_of_an_axis(word, expected):
     assert batch_and_shape(word) == expected
+
+
+def test_heat_is_the_time_of_one_sample():
+    words = {"x=1x3": 10.0, "x=8x3": 16.0, "x=4x3": 24.0}
+    rows = [
+        SweepRow(job=word, recipe="net.toml", axes={"shape": word}, latency_ms=latency_ms)
+        for word, latency_ms in words.items()
+    ]
+    (found,) = heat_maps(rows)
+    assert {batch: cell.share for batch, (cell,) in found.rows} == {1: 1.0, 4: 0.5, 8: 0.0}

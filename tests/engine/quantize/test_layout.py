@@ -88,6 +88,7 @@ def test_transposed_values_compile_to_int8_at_dynamic_sizes_and_may_be_transpose
             assert sqnr_db(list(quantized(x)), list(run(x))) > 40
 
 
+@pytest.mark.full  # the same change of the graph as for the compiler, whose test is above
 @pytest.mark.slow
 @pytest.mark.skipif(not TARGETS["aoti"].available().ok, reason="no compiler for packages")
 def test_a_package_of_a_graph_that_was_traced_with_a_transposed_input_reads_contiguous_ones(tmp_path: Path):

@@ -32,6 +32,7 @@ with torch.no_grad():
 """Something that the compiler has to write C++ for."""
 
 
+@pytest.mark.full  # two builds in fresh processes; the messages of loaders by which damage is known are tried below
 @pytest.mark.slow
 @pytest.mark.skipif(not TARGETS["inductor"].available().ok, reason="no C++ compiler here")
 def test_half_written_libraries_in_the_cache_are_built_again(

@@ -5,7 +5,8 @@ import pytest
 from tests.flows.real_input.journeys import run_by_keys, write_model
 from tests.flows.real_input.person import Person
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+# The parts of this journey are tried in tests/gui/panels/history, and real keys in test_keyboard.py.
+pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def test_a_against_b_after_a_restart(person_at):

@@ -2,8 +2,10 @@
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
 
-from ace_studio.gui.ops.colourings import COLOURINGS
+from ace_studio.gui.ops.colourings import COLOURINGS, by_decibels
+from ace_studio.gui.style.colours import DARK, LIGHT
 from tests.gui.run_results import TABLE
 
 
@@ -35,6 +37,14 @@ def test_every_colouring_names_its_categories_with_a_colour_and_a_letter(desk, c
     assert colouring.categories
     assert len(colouring.colours) == len(colouring.letters) == len(colouring.categories)
     assert all(colouring.letters)
+
+
+@pytest.mark.parametrize("colours", [DARK, LIGHT], ids=lambda colours: colours.name)
+def test_the_least_faithful_ops_have_the_reddest_colour_and_the_most_marks(colours):
+    found = by_decibels("fidelity", {"bad": 3.0, "fair": 25.0, "good": 90.0}, colours)
+    hues = {op_id: QColor(found.colours[at]).hue() for op_id, at in found.value_of.items()}
+    assert sorted(hues, key=hues.get) == ["bad", "fair", "good"]  # from red to blue
+    assert found.letters[found.value_of["bad"]] == "!!"
 
 
 def test_the_legend_says_that_what_was_chosen_is_not_known_yet(desk):

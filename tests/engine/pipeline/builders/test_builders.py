@@ -65,7 +65,8 @@ def until(condition, seconds: float = 120.0) -> None:
 
 def children(folder: Path) -> list[psutil.Process]:
     """The processes that build for the job with this folder."""
-    return [one for one in psutil.Process().children() if str(folder) in " ".join(one.cmdline())]
+    running = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in running if str(folder) in " ".join(one.cmdline())]
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ LINE = MODEL.splitlines().index("        if x.sum() > 0:") + 1
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_engines")
 def test_a_branch_on_a_value_is_a_seam_whose_fix_is_tried_and_proven(qtbot, qapp, tmp_path):
     path = tmp_path / "branching.py"
     path.write_text(MODEL, encoding="utf-8")
