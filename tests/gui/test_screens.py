@@ -42,6 +42,7 @@ def test_sixty_pictures_are_stored():
     }
 
 
+@pytest.mark.usefixtures("qapp")
 def test_letters_drawn_a_pixel_off_and_softer_are_no_difference():
     stored = QImage(str(path_of("plan", "light")))
     how = Qt.AspectRatioMode.IgnoreAspectRatio, Qt.TransformationMode.SmoothTransformation

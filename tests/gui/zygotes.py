@@ -109,7 +109,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _has_window(item: pytest.Item) -> bool:
-    return WINDOW in getattr(item, "fixturenames", ())
+    return "qapp" in getattr(item, "fixturenames", ())
 
 
 def _end_modules(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
@@ -251,7 +251,11 @@ def _first_act(test: Callable[..., object]) -> str:
 
     It is what is called first, of the desk or with it, in the first statement that mentions an argument of the test.
     """
-    source = ast.parse(textwrap.dedent(inspect.getsource(test))).body[0]
+    source = None
+    with suppress(OSError, SyntaxError):  # the file was changed after the tests were collected
+        source = ast.parse(textwrap.dedent(inspect.getsource(test))).body[0]
+    if not isinstance(source, ast.FunctionDef):
+        return ""
     arguments = {one.arg for one in source.args.args}
     mentioned = ((line, {one.id for one in ast.walk(line) if isinstance(one, ast.Name)}) for line in source.body)
     first = next((line for line, names in mentioned if names & arguments), None)
