@@ -37,6 +37,7 @@ STEPS = (
     Step("lint", _script("ruff", "check", ".")),
     Step("import contracts", _script("lint-imports")),
     Step("types", _script("mypy")),
+    Step("seconds of tests", (sys.executable, "-m", "tests.seconds")),
     Step(
         "fast tests",
         (sys.executable, "-m", "pytest", "-q", "-m", "not slow and not heavy and not benchmark", *xdist_options()),

@@ -145,7 +145,7 @@ def _collect_garbage_in_this_thread(*, has_window: bool) -> None:
     if has_window:
         gc.disable()
         gc.unfreeze()
-        gc.collect(2 if gc.get_count()[2] > gc.get_threshold()[2] else 1)
+        gc.collect()  # what an earlier window left
     elif _windows_were_open:
         gc.collect()
         gc.freeze()

@@ -6,6 +6,8 @@ import pytest
 
 from tests import seconds
 
+pytest_plugins = ["pytester"]
+
 
 def record(**folders):
     return {f"tests/{name}": {"seconds": taken, "tests": 10} for name, taken in folders.items()}
@@ -39,11 +41,27 @@ def run(monkeypatch, *words):
     return seconds.main()
 
 
-def test_the_last_run_of_all_tests_becomes_the_record_on_request_and_a_part_does_not(places, monkeypatch, capsys):
+def test_the_last_run_becomes_the_record_on_request(places, monkeypatch, capsys):
+    assert run(monkeypatch) == 0 and "packaging/ace test" in capsys.readouterr().out
     (places / "last.json").write_text(json.dumps(record(engine=100.0, gui=50.0)))
     assert run(monkeypatch) == 1 and "tests/engine" in capsys.readouterr().out
     assert run(monkeypatch, "--keep") == 0
     assert run(monkeypatch) == 0
-    (places / "last.json").write_text(json.dumps(record(engine=500.0)))
-    assert run(monkeypatch, "--keep") == 0
     assert json.loads((places / "kept.json").read_text()) == record(engine=100.0, gui=50.0)
+
+
+@pytest.mark.parametrize("words", [[], ["-m", "not slow"], ["-k", "x"], ["test_one.py"], ["--full"]], ids=" ".join)
+def test_only_a_run_of_all_tests_leaves_its_seconds(pytester, words):
+    pytester.makeconftest(
+        """
+        from tests import seconds
+        seconds.LAST = seconds.Path("last.json").absolute()
+        def pytest_addoption(parser):
+            parser.addoption("--full", action="store_true")
+            parser.addoption("--bar", action="store_true")
+        pytest_configure = seconds.register
+        """
+    )
+    pytester.makepyfile(test_one="def test_x(): pass")
+    pytester.runpytest_inprocess("-p", "no:cacheprovider", *words)
+    assert (pytester.path / "last.json").exists() == (words == [])

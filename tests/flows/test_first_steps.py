@@ -59,7 +59,7 @@ DIALOG_CLICKS = 2
 """A file, and the button that accepts it."""
 MOST_CLICKS = 8
 LOAD_S = 90_000
-
+ABOUT_WIDTH = 400
 
 STEPS = Path(__file__).with_name("screens")
 
@@ -221,6 +221,7 @@ class Album:
         self._desk = Desk(studio.window, studio.session, studio.engine, hand.bot)
         self.differences = {}
         self._themes = ("dark", "light")
+        studio.window.status_line._about.setFixedWidth(ABOUT_WIDTH)  # it names the processor
 
     def picture(self, name, *hidden):
         window = self._desk.window

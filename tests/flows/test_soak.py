@@ -15,7 +15,7 @@ from ace_studio.records.recipes.recipe import MeasureChoice
 from ace_studio.session.document import EngineState, QueueState
 from ace_studio.session.kept.folders import UserFolders
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.usefixtures("forked_engines")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 RUNS = int(os.environ.get("ACE_SOAK_RUNS", "9"))
 CANCELS = int(os.environ.get("ACE_SOAK_CANCELS", "7"))

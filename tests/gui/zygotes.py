@@ -41,6 +41,7 @@ from ace_studio.records.scratch import process_mark, remove_scratch
 from ace_studio.session.kept import autosave
 from tests.conftest import ENDS_WITH_TEST
 
+HERE = Path(__file__).parent
 WINDOW = "desk"
 """The fixture that makes a window. Its value has the methods ``rest`` and ``go_on_in``."""
 BEGINNINGS = {
@@ -109,7 +110,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _has_window(item: pytest.Item) -> bool:
-    return "qapp" in getattr(item, "fixturenames", ())
+    """Whether a test of this folder uses Qt. One with real engines stays in the process that has their fork server."""
+    names = getattr(item, "fixturenames", ())
+    return "qapp" in names and "forked_engines" not in names and item.path.is_relative_to(HERE)
 
 
 def _end_modules(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:

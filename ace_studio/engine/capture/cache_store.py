@@ -82,9 +82,9 @@ class CaptureStore:
     def write(self, key: str, parts: Mapping[str, bytes]) -> None:
         """Keep a capture and remove the least recently used ones beyond the limit. A full disk is no error."""
         packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with zipfile.ZipFile(packed, "w") as archive:
             for name, content in parts.items():
-                archive.writestr(name, content)
+                archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 1)  # without the time of day
         if packed.tell() > self.limit_bytes:
             return
         with suppress(OSError):  # a full disk
