@@ -245,4 +245,5 @@ def _blocks(image: QImage) -> np.ndarray:
 
 
 def _pixels(image: QImage) -> np.ndarray:
-    return np.frombuffer(image.constBits(), dtype=np.uint8).reshape(image.height(), image.width(), 4)
+    shape = image.height(), image.width(), 4
+    return np.frombuffer(image.constBits(), dtype=np.uint8).reshape(shape).copy()  # the image may be gone soon
