@@ -208,6 +208,9 @@ def main() -> int:
     if keep:
         KEPT.write_text(LAST.read_text())
         return 0
+    if not kept:
+        print("there is no record yet; python -m tests.seconds --keep makes one of the last run")
+        return 0
     words = grown(kept, last)
     print("\n".join(words) or "no folder takes a fifth more than tests/seconds.json says")
     return 1 if words else 0

@@ -44,9 +44,11 @@ def run(monkeypatch, *words):
 def test_the_last_run_becomes_the_record_on_request(places, monkeypatch, capsys):
     assert run(monkeypatch) == 0 and "packaging/ace test" in capsys.readouterr().out
     (places / "last.json").write_text(json.dumps(record(engine=100.0, gui=50.0)))
-    assert run(monkeypatch) == 1 and "tests/engine" in capsys.readouterr().out
+    assert run(monkeypatch) == 0 and "--keep" in capsys.readouterr().out
     assert run(monkeypatch, "--keep") == 0
     assert run(monkeypatch) == 0
+    (places / "last.json").write_text(json.dumps(record(engine=130.0, gui=50.0)))
+    assert run(monkeypatch) == 1 and "tests/engine: 130.0 s" in capsys.readouterr().out
     assert json.loads((places / "kept.json").read_text()) == record(engine=100.0, gui=50.0)
 
 
