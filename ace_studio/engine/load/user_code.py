@@ -167,9 +167,9 @@ class UserModules:
         for name in new:
             if name.partition(".")[0] in known and not _parent_is_marked(name):
                 continue
-            place = _place_of(sys.modules[name])
+            place = _place_of(module := sys.modules[name])
             if place and not is_library_file(place) and not place.endswith(_COMPILED):
-                setattr(sys.modules[name], MARK, True)
+                setattr(module, MARK, True)
 
 
 class _GuardedIterable:
@@ -301,7 +301,7 @@ def _forget_earlier_load() -> None:
         if is_users_module(module) or any(_came_late(name, module, folder) for folder in folders):
             del sys.modules[name]
     sys.path[:] = [entry for entry in sys.path if not isinstance(entry, _UserFolder)]
-    for file in [one for one in linecache.cache if not is_library_file(one)]:
+    for file in [one for one in list(linecache.cache) if not is_library_file(one)]:
         linecache.checkcache(file)
 
 

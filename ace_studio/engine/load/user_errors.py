@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import linecache
 import os
 import re
@@ -38,10 +37,10 @@ _TORCHVISION_REMEDY = (
 )
 
 
-@functools.cache
 def is_library_file(file: str) -> bool:
     """Whether a source file belongs to torch, an installed package, Python or ACE Studio, not to the user."""
-    if "site-packages" in file or "dist-packages" in file or file.startswith("<"):
+    is_plain = ".." not in file and file.startswith(_LIBRARY_FOLDERS)  # as most are; to resolve a path takes long
+    if is_plain or "site-packages" in file or "dist-packages" in file or file.startswith("<"):
         return True
     return str(Path(file).resolve()).startswith(_LIBRARY_FOLDERS)
 

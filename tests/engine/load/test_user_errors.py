@@ -1,6 +1,7 @@
 """An exception of user code becomes a problem with its line, a reason and a remedy."""
 
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,17 @@ def test_files_of_python_torch_and_packages_are_a_library_s(tmp_path):
     for file in (torch.__file__, Path.__module__ and __import__("json").__file__, "<string>", "/x/site-packages/a.py"):
         assert is_library_file(file)
     assert not is_library_file(str(tmp_path / "net.py"))
+    assert not is_library_file(f"{Path(textwrap.__file__).parent}{'/..' * 40}{tmp_path}/net.py")
+
+
+def test_a_link_that_leads_to_another_file_now_is_that_file(tmp_path):
+    link = tmp_path / "model.py"
+    link.symlink_to(torch.__file__)
+    assert is_library_file(str(link))
+    link.unlink()
+    (tmp_path / "own.py").touch()
+    link.symlink_to(tmp_path / "own.py")
+    assert not is_library_file(str(link))
 
 
 def test_a_long_message_is_shortened_and_the_traceback_goes_into_the_details():

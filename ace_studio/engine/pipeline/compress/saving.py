@@ -130,8 +130,8 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
 
 def _saved(lowered: Lowered, folder: Path) -> Path:
     """Write the artifact; if that fails, nothing of it is left, and the space is free for the figures."""
-    for needed in (folder, Path(tempfile.gettempdir())):  # somebody may have cleaned up since the run began
-        needed.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)  # somebody may have cleaned up since the run began
+    Path(tempfile.gettempdir()).mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         return lowered.save(folder)
     except BaseException:  # also Ctrl-C; it is raised again
