@@ -53,7 +53,7 @@ def _whole(content: bytes) -> bool:
     return len(content) == 9000 and len({content[at : at + 9] for at in range(0, 9000, 9)}) == 1
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [40, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.full])])
 def test_files_are_old_or_new_whenever_the_process_is_killed(tmp_path, kills):
     chance = random.Random(13)
     writer = subprocess.Popen(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from ace_studio.engine.load.entries import PythonSource, parse_source
@@ -43,12 +44,11 @@ def weights_beside(source: PythonSource) -> tuple[Path, ...]:
     return tuple(sorted(fitting, key=lambda file: _rank(file, source.path)))
 
 
-def code_beside(weights: Path, tensors: Iterable[StoredTensor]) -> tuple[Path, ...]:
+def code_beside(weights: Path, tensors: Collection[StoredTensor]) -> tuple[Path, ...]:
     """Python files in the folder of the weights, or above a usual one, with a module class that fits them."""
-    listed = tuple(tensors)
     places = [weights.parent] + ([weights.parent.parent] if weights.parent.name in _FOLDERS else [])
     files = [file for place in places for file in _files_in(place, (".py",))]
-    fitting = [file for file in files if _is_fit(listed, _attributes_of(file))]
+    fitting = [file for file in files if _is_fit(tensors, _attributes_of(file))]
     return tuple(sorted(fitting, key=lambda file: _rank(file, weights)))
 
 
@@ -71,7 +71,10 @@ def _parts_of(index: Path) -> tuple[Path, ...]:
 def _rank(file: Path, beside: Path) -> tuple[bool, bool, float]:
     """The same name first, then names of the best state of a training, then the newest."""
     is_named_so = file.stem.startswith(beside.stem) or beside.stem.startswith(file.stem)
-    return not is_named_so, "best" not in file.stem, -file.stat().st_mtime
+    changed = 0.0
+    with suppress(OSError):  # it may have been deleted since it was read
+        changed = file.stat().st_mtime
+    return not is_named_so, "best" not in file.stem, -changed
 
 
 def _tensors_of(file: Path) -> tuple[StoredTensor, ...]:

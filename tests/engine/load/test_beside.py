@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from ace_studio.engine.load import beside
 from ace_studio.engine.load.inspect_file import inspect_file
 
 CODE = """
@@ -58,6 +59,19 @@ def test_of_several_the_one_with_the_name_of_the_code_comes_first(folder):
     for name in ("epoch3.pth", "net.pth"):
         torch.save(state("first", "last"), folder / name)
     assert [path.rpartition("/")[2] for path in inspect_file(folder / "net.py").weights] == ["net.pth", "epoch3.pth"]
+
+
+def test_a_file_that_is_deleted_while_it_is_looked_at_is_no_error(folder, monkeypatch):
+    for name in ("epoch3.pth", "net.pth"):
+        torch.save(state("first", "last"), folder / name)
+
+    def read_and_delete(path, read=beside.list_tensors_of_file):
+        found = read(path)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(beside, "list_tensors_of_file", read_and_delete)
+    assert inspect_file(folder / "net.py").weights == (str(folder / "net.pth"), str(folder / "epoch3.pth"))
 
 
 def test_code_that_loads_its_weights_itself_is_offered_none(folder):

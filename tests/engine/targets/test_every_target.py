@@ -94,16 +94,7 @@ def _can(row):
 
 
 CASES = [row for row in _rows(AVAILABLE, Precision, MODELS) if _can(row)]
-MLP_CASES = [row for row in CASES if row.values[2] == "mlp"]
-SAVED_CASES = [
-    row
-    if row.values[1] in (Precision.FP32, Precision.INT8_STATIC)
-    else pytest.param(*row.values, id=row.id, marks=[*row.marks, pytest.mark.full])
-    for row in MLP_CASES
-]
-"""A file is written and opened the same way at each precision; what is in it is seen by other tests."""
 REFUSED = [row for row in _rows(AVAILABLE, Precision) if not _can(row)]
-every_case = pytest.mark.parametrize(("target", "precision", "model"), CASES)
 
 
 @pytest.fixture
@@ -112,14 +103,6 @@ def candidate(lower, target, precision, model):
     if not _has_something(target, precision, model):
         pytest.skip(f"no op of {model} can be {precision} in {target}")
     return lower(target, precision, model)
-
-
-@pytest.fixture
-def runnable(candidate, target):
-    """The built candidate, where it can be run."""
-    if target in NOT_RUN:
-        pytest.skip(NOT_RUN[target])
-    return candidate
 
 
 def test_the_registry_has_the_rows_of_the_recipe_in_its_order():
@@ -153,9 +136,7 @@ def test_the_report_of_refusals_is_what_binding_a_plan_would_say_of_each_operato
     assert found["eager"]["aten.relu.default"]["int8-weight"]
 
 
-@every_case
-def test_the_result_is_nested_and_typed_like_eager_s(runnable, target, precision, model):
-    captured = captured_model(model)
+def assert_nested_and_typed_like_eager_s(runnable, captured):
     with torch.no_grad():
         expected = captured.example.call(captured.module)
     got = captured.example.call(runnable)
@@ -165,9 +146,7 @@ def test_the_result_is_nested_and_typed_like_eager_s(runnable, target, precision
     ]
 
 
-@every_case
-def test_it_stays_close_to_eager_at_every_size_also_unseen_ones(runnable, target, precision, model):
-    captured = captured_model(model)
+def assert_close_to_eager_at_every_size_also_unseen_ones(runnable, captured, precision):
     assert captured.unseen
     for example in captured.examples:
         with torch.no_grad():
@@ -176,34 +155,32 @@ def test_it_stays_close_to_eager_at_every_size_also_unseen_ones(runnable, target
         assert found >= MIN_SQNR_DB[precision], [tuple(leaf.shape) for leaf in example.tensors()]
 
 
-@every_case
-def test_read_back_says_something_of_every_op_once(candidate, target, precision, model):
-    table = captured_model(model).table
-    actuals = candidate.read_back()
-    assert sorted(one.op_id for one in actuals) == sorted(table.op_id[row] for row in table.op_rows())
+def assert_each_op_is_named_once(actuals, captured):
+    assert sorted(one.op_id for one in actuals) == sorted(captured.table.op_id[row] for row in captured.table.op_rows())
     assert {one.actual for one in actuals} <= WORDS
     assert all(one.reason for one in actuals if one.actual in {"fused", "folded", "unknown"})
 
 
-@every_case
-def test_read_back_sees_the_planned_precision_in_what_really_runs(candidate, target, precision, model):
-    planned = bound(target, captured_model(model), precision)
-    actual = {one.op_id: one.actual for one in candidate.read_back()}
+def assert_the_planned_precision_really_runs(actuals, planned, precision):
+    actual = {one.op_id: one.actual for one in actuals}
     wanted = {str(precision)} if precision not in INT8 else {str(one) for one in INT8}
     assert any(actual[op_id] in wanted for op_id in planned.ops_at(precision))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("target", "precision", "model"), SAVED_CASES)
-def test_the_saved_artifact_gives_the_same_in_another_process(runnable, target, precision, model, tmp_path):
-    del precision
-    captured = captured_model(model)
-    expected = [tensor_leaves(example.call(runnable)) for example in captured.examples]
+def assert_one_thread_means_one_thread(runnable, captured):
+    captured.example.call(runnable)
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.perf_counter() - wall < 0.2:
+        captured.example.call(runnable)
+    assert (time.process_time() - cpu) / (time.perf_counter() - wall) < 1.2
+
+
+def assert_saved_it_is_the_same_in_another_process(runnable, target, captured, folder):
     verify_artifact(
         target,
-        runnable.save(tmp_path),
+        runnable.save(folder),
         captured.examples,
-        expected=expected,
+        expected=[tensor_leaves(example.call(runnable)) for example in captured.examples],
         places=tensor_places(captured),
         threads=1,
         device=captured.device,
@@ -211,14 +188,25 @@ def test_the_saved_artifact_gives_the_same_in_another_process(runnable, target, 
     )
 
 
-@pytest.mark.parametrize(("target", "precision", "model"), MLP_CASES)
-def test_one_thread_means_one_thread(runnable, target, precision, model):
-    example = captured_model(model).example
-    example.call(runnable)
-    wall, cpu = time.perf_counter(), time.process_time()
-    while time.perf_counter() - wall < 0.2:
-        example.call(runnable)
-    assert (time.process_time() - cpu) / (time.perf_counter() - wall) < 1.2
+@pytest.mark.parametrize(("target", "precision", "model"), CASES)
+def test_what_is_built_is_like_eager_says_what_it_is_and_can_be_saved(
+    candidate, target, precision, model, tmp_path, pytestconfig
+):
+    """All checks in one test: the processes of the tests share no build, and one may take a quarter of a minute."""
+    captured = captured_model(model)
+    actuals = candidate.read_back()
+    assert_each_op_is_named_once(actuals, captured)
+    assert_the_planned_precision_really_runs(actuals, bound(target, captured, precision), precision)
+    if target in NOT_RUN:
+        return
+    assert_nested_and_typed_like_eager_s(candidate, captured)
+    assert_close_to_eager_at_every_size_also_unseen_ones(candidate, captured, precision)
+    if model != "mlp":
+        return
+    assert_one_thread_means_one_thread(candidate, captured)
+    # A file is written and opened the same way at each precision; what is in it is seen by other tests.
+    if precision in (Precision.FP32, Precision.INT8_STATIC) or pytestconfig.option.full:
+        assert_saved_it_is_the_same_in_another_process(candidate, target, captured, tmp_path)
 
 
 @pytest.mark.parametrize(("target", "precision", "model"), REFUSED)

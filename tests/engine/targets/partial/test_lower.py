@@ -28,7 +28,7 @@ from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from tests.engine.capture.captures import capture_by
 
 torch.set_num_threads(1)
-NAMES = ("eager", "onnxruntime", "openvino", pytest.param("inductor", marks=pytest.mark.heavy))
+NAMES = ("eager", "onnxruntime", "openvino", pytest.param("inductor", marks=[pytest.mark.heavy, pytest.mark.full]))
 
 
 class Gated(nn.Module):
