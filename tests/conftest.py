@@ -8,7 +8,6 @@ import gc
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +23,6 @@ from tests import seconds
 from tests.forked_engines import ForkServer
 
 ROOT = Path(__file__).resolve().parent.parent
-
-SLOW_UNTIL_VARIABLE = "ACE_SLOW_TESTS_UNTIL"
-"""Seconds since 1970 after which no slow test is started, for a build machine that has a limit; unset: all run."""
 
 ENDS_WITH_TEST = pytest.StashKey[bool]()
 """Whether this process was forked for one test, and ends with it: there is no garbage to collect."""
@@ -92,12 +88,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Keep Qt objects away from other threads; skip tests marked ``gpu`` where there is no CUDA device, and say so.
-
-    Tests marked ``slow`` or ``heavy`` are skipped once the time in ``SLOW_UNTIL_VARIABLE`` has come.
-    """
-    if _is_slow(item) and time.time() > float(os.environ.get(SLOW_UNTIL_VARIABLE, "inf")):
-        pytest.skip("no time was left for slow tests")
+    """Keep Qt objects away from other threads; skip tests marked ``gpu`` where there is no CUDA device, and say so."""
     if not item.session.stash.get(ENDS_WITH_TEST, False):
         _collect_garbage_in_this_thread(has_window="qapp" in getattr(item, "fixturenames", ()))
     if item.get_closest_marker("gpu") is None:
@@ -109,27 +100,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put slow tests last in the share of each process, so that a slow machine runs all others before its limit.
-
-    Each process of xdist begins with an equal part of the list, in order. What is marked ``full`` needs ``--full``.
-    """
+    """Leave out what is marked ``full``, unless ``--full`` asks for it."""
     if not config.option.full:
         left_out = [one for one in items if one.get_closest_marker("full") is not None]
         if left_out:
             config.hook.pytest_deselected(items=left_out)
             items[:] = [one for one in items if one.get_closest_marker("full") is None]
-    processes = getattr(config, "workerinput", {"workercount": 1})["workercount"]
-    parts = ([one for one in items if not _is_slow(one)], [one for one in items if _is_slow(one)])
-    items[:] = [
-        one
-        for process in range(processes)
-        for part in parts
-        for one in part[len(part) * process // processes : len(part) * (process + 1) // processes]
-    ]
-
-
-def _is_slow(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ("slow", "heavy"))
 
 
 _windows_were_open = False
