@@ -37,6 +37,7 @@ def xdist_options(words: Sequence[str] = ()) -> tuple[str, ...]:
     is_one_file = sum(word.partition("::")[0].endswith(".py") for word in words) == 1
     if is_one_file or any(word.startswith(_ONE_PROCESS) for word in words):
         return ()
-    processes = min(usable_cores(), MOST_PROCESSES, int(memory_gib() / GIB_OF_EACH))
+    # Three for two cores, because tests also wait: for processes, for windows and for each other.
+    processes = min(usable_cores() * 3 // 2, MOST_PROCESSES, int(memory_gib() / GIB_OF_EACH))
     # worksteal: each process starts with its own share, in order, and then takes from the others.
     return ("-n", str(processes), "--dist", "worksteal") if processes > 1 else ()

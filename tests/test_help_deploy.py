@@ -103,7 +103,9 @@ def skip_without(target: str) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.slow
-@pytest.mark.parametrize("target", FOLDERS)
+@pytest.mark.parametrize(
+    "target", [pytest.param(one, marks=[pytest.mark.full] if one == "aoti" else []) for one in FOLDERS]
+)
 def test_the_python_of_the_page_gives_what_the_model_gives(target, captured, place, in_place):
     skip_without(target)
     build(target, captured, place)

@@ -265,7 +265,7 @@ def test_a_checkout_that_cannot_be_written_is_told_with_the_file_the_cause_and_a
 
 
 ALL_TESTS = ("-m", "not benchmark", "-q", "--bar", "--durations=10")
-SPREAD = ("-n", "2", "--dist", "worksteal")
+SPREAD = ("-n", "3", "--dist", "worksteal")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_each_word_starts_its_program(bootstrap, parallel_tests, monkeypatch, wo
     assert start.is_window is is_window
 
 
-@pytest.mark.parametrize(("cores", "gib", "processes"), [(1, 64.0, 0), (4, 64.0, 4), (64, 999.0, 8), (4, 5.9, 0)])
+@pytest.mark.parametrize(("cores", "gib", "processes"), [(1, 64.0, 0), (2, 64.0, 3), (64, 999.0, 8), (4, 5.9, 0)])
 def test_tests_run_on_the_cores_that_memory_is_there_for(parallel_tests, monkeypatch, cores, gib, processes):
     monkeypatch.setattr(parallel_tests, "usable_cores", lambda: cores)
     monkeypatch.setattr(parallel_tests, "memory_gib", lambda: gib)

@@ -211,7 +211,7 @@ def test_a_job_for_a_gpu_does_not_wait_for_one_that_is_not_there(tmp_path, log, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay_s", [0.0, 4.0])
+@pytest.mark.parametrize("delay_s", [0.0, pytest.param(4.0, marks=pytest.mark.full)])
 def test_a_job_that_kills_its_workers_is_tried_elsewhere_once_whatever_the_scheduler_allows(
     tmp_path, log, cluster, delay_s
 ):
