@@ -94,17 +94,13 @@ def _owns(attributes: frozenset[str], names: list[str]) -> bool:
     """Whether all names begin with an attribute of the class, at the top or below the keys of a checkpoint."""
     for _ in range(_DEEPEST_PREFIX + 1):
         heads = {name.partition(".")[0] for name in names}
-        if heads <= attributes and _share(heads, attributes):
+        # Most of the attributes must be there: a common name alone, such as ``fc``, proves little.
+        if heads <= attributes and 2 * len(heads) >= len(attributes):
             return True
         if len(heads) != 1:
             return False
         names = [name.partition(".")[2] for name in names]
     return False
-
-
-def _share(heads: set[str], attributes: frozenset[str]) -> bool:
-    """Whether the stored names are enough of the class: a common name alone, such as ``fc``, proves little."""
-    return 2 * len(heads) >= len(attributes)
 
 
 def _attributes_of(file: Path) -> list[frozenset[str]]:

@@ -13,6 +13,7 @@ from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.torch import torchao_cuda
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from tests.engine.targets.conftest import captured_model, make_job
+from tests.engine.targets.torch.exact_products import ExactProducts
 
 TARGET = TARGETS["torchao-cuda"]
 needs_torchao = pytest.mark.skipif(importlib.util.find_spec("torchao") is None, reason="torchao is missing")
@@ -33,7 +34,7 @@ def test_planned_layers_are_quantized_and_every_size_still_runs(precision, word,
     names = " ".join(str(node.target) for node in found.graph_module.graph.nodes)
     assert word in names
     for example in captured.examples:
-        with torch.no_grad():
+        with torch.no_grad(), ExactProducts():
             reference = tensor_leaves(example.call(captured.module))
             got = list(found.graph_module(*example.tensors()))
         assert sqnr_db(reference, got) > 25.0
