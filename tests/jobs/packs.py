@@ -12,7 +12,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import ace_studio
-from ace_studio.jobs.engine_packs import Pack, platform_tag
+from ace_studio.jobs.engine_packs import Pack, packs_folder, platform_tag
 from ace_studio.jobs.pack_install import Consent, examine, install
 
 PYTHON = sys.executable  # tests put another program in its place
@@ -78,8 +78,10 @@ def beyond_the_longest_path(top: str, *, up: int, to: str) -> list[tarfile.TarIn
         up: How many folders above it the canary's own is.
         to: The canary below that folder.
     """
-    long, made, path = "d" * 247, [], top
-    steps = "abcdefghijklmnop"
+    steps, made, path = "abcdefghijklmnop", [], top
+    # The deepest folder can still be made where packs are unpacked; a name of 254 in it is beyond the longest path.
+    around = len(f"{packs_folder()}/.pack.1234567-abcdefgh.tmp/{top}")
+    long = "d" * min(247, (3950 - around) // len(steps) - 1)
     for step in steps:
         made += [header(f"{path}/{long}", tarfile.DIRTYPE, mode=0o755)]
         made += [header(f"{path}/{step}", tarfile.SYMTYPE, linkname=long)]
