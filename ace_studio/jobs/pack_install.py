@@ -110,7 +110,7 @@ def examine(file: Path, report: Report, is_cancelled: Callable[[], bool] = bool)
     _compare_checksum(file, sha256)
     present = best_pack()
     return PackOffer(
-        file=str(file),
+        file=str(file.absolute()),
         sha256=sha256,
         name=said.name,
         bytes=said.bytes,
@@ -191,7 +191,7 @@ def _faults(file: Path) -> Iterator[None]:
     """Turn what reading, unpacking and writing raise into an `AceError`."""
     try:
         yield
-    except (ArchiveError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:  # also `ArchiveError`, and a name with \0
         what = f"{file.name} is damaged, or not an engine pack"
         raise AceError.of(ErrorCode.BAD_FILE, what, why=str(error), remedy=TAKE_ANOTHER, where=str(file)) from error
     except OSError as error:

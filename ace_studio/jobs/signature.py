@@ -52,7 +52,7 @@ def release_key() -> Path:
 
 def read_key(file: Path) -> tuple[bytes, bytes]:
     """Number and bytes of a public key of minisign. Raises: OSError, ValueError."""
-    content = _decoded(file.read_text(encoding="ascii").splitlines()[1], size=42)
+    content = _decoded(file.read_text(encoding="ascii").partition("\n")[2].strip(), size=42)
     if content[:2] != KEY_KIND:
         raise ValueError("it is no public key of minisign")
     return content[2:10], content[10:]
@@ -74,13 +74,12 @@ def signature_of(file: Path, blake2b: bytes) -> Signature:
     """
     beside = file.with_name(file.name + SUFFIX)
     try:
-        lines = (
-            read_plain(beside, most=_MOST_BYTES).decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
-        )
+        text = read_plain(beside, most=_MOST_BYTES).decode("utf-8").replace("\r\n", "\n")
     except FileNotFoundError:
         return Signature(signer=Signer.NOBODY)
     except (OSError, UnicodeDecodeError) as error:
         raise _unfit(beside, str(error)) from error
+    lines = text.removesuffix("\n").split("\n")
     try:
         if len(lines) != 4 or not lines[0].startswith(UNTRUSTED) or not lines[2].startswith(TRUSTED):
             raise ValueError("it is no signature of minisign")

@@ -201,6 +201,10 @@ def test_a_bomb_whose_size_field_lies_is_refused_before_a_byte_is_written(tmp_pa
     assert code_of(plain) is ErrorCode.BAD_FILE and not place.exists()
 
 
+def test_a_name_with_a_zero_byte_is_a_problem_like_others(tmp_path):
+    assert code_of(tmp_path / f"{pack_named()}\0.tar.gz") is ErrorCode.BAD_FILE
+
+
 def test_a_pipe_named_like_a_pack_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / f"{pack_named()}.tar.gz")
     assert code_of(tmp_path / f"{pack_named()}.tar.gz") is ErrorCode.NOT_FOUND
