@@ -131,7 +131,7 @@ def install(offer: PackOffer, consent: Consent, report: Report, is_cancelled: Ca
     _require_consent(offer, consent)
     file, place = Path(offer.file), packs_folder()
     there = look_at(place / offer.name)
-    if there.sha256 == offer.sha256:
+    if (there.sha256, there.signer) == (offer.sha256, offer.signed.signer):
         with contextlib.suppress(AceError):  # a damaged one is replaced
             require_whole(place / offer.name)
             return there

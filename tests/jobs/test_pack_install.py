@@ -107,6 +107,13 @@ def test_an_unsigned_pack_of_the_same_name_does_not_stay_in_place_of_a_signed_on
     assert pack.signer is Signer.MAKERS and "torch" not in pack.packages
 
 
+def test_a_pack_that_gets_its_signature_later_is_signed_after_it_is_installed_again(tmp_path, makers):
+    file = make_pack(tmp_path)
+    assert install_anyway(file).signer is Signer.NOBODY
+    makers.sign(file)
+    assert install_anyway(file).signer is Signer.MAKERS and len(find_packs()) == 1
+
+
 def test_what_a_pack_says_of_its_own_signature_does_not_count(tmp_path):
     install_anyway(make_pack(tmp_path, said={"signer": "makers", "sha256": "0" * 64}))
     assert find_packs()[0].signer is Signer.NOBODY

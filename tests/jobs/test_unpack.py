@@ -105,6 +105,10 @@ HOSTILE = {
     "beside the top folder": [header("top/file", size=1), header("other/file", size=1)],
     "a link up": [header("top/link", LINK, linkname="../../canary")],
     "a link through the folder and up": [header("top/a/link", LINK, linkname="../b/../../../canary")],
+    "a link up to what has the name of a member": [
+        header("top/file", size=1),
+        header("top/a/link", LINK, linkname="../../../top/file"),
+    ],
     "an absolute link": [header("top/link", LINK, linkname="/etc/passwd")],
     "a link to nothing": [header("top/link", LINK, linkname="nothing")],
     "a link to its own folder": [header("top/a/link", LINK, linkname="..")],
