@@ -225,16 +225,16 @@ def _extended(kind: bytes, content: bytes) -> dict[str, str]:
     """What a header says of the next one: records ``LENGTH KEY=VALUE``, or one long name of GNU."""
     if kind in _LONG_NAMES:
         return {_LONG_NAMES[kind]: content.rstrip(b"\0").decode()}
-    said = {}
-    while content:
-        digits = content[:8].partition(b" ")[0]
-        length = int(digits) if digits.isdigit() else 0
-        record = content[len(digits) + 1 : length]
+    said, at = {}, 0
+    while at < len(content):
+        digits = content[at : at + 8].partition(b" ")[0]
+        end = at + (int(digits) if digits.isdigit() else 0)
+        record = content[at + len(digits) + 1 : end]
         key, mark, value = record.partition(b"=")
-        if not mark or not record.endswith(b"\n") or length > len(content) or key.startswith(b"GNU.sparse"):
+        if not mark or not record.endswith(b"\n") or end > len(content) or key.startswith(b"GNU.sparse"):
             raise ArchiveError("it has a header that is not read here")
         said[key.decode()] = value[:-1].decode()
-        content = content[length:]
+        at = end
     return said
 
 

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import random
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -235,3 +236,30 @@ def test_a_file_that_is_there_already_is_not_written_through(into, tmp_path):
     (into / "top" / "file").symlink_to(tmp_path / "home" / "canary")
     with pytest.raises(FileExistsError):
         unpack(io.BytesIO(PLAIN), into, most_bytes=MOST)
+
+
+def test_archives_with_changed_bytes_are_refused_or_stay_inside(into):
+    long = "n" * 150
+    good = archive_of(
+        header("top", tarfile.DIRTYPE),
+        header(f"top/{long}", size=700),
+        header("top/link", LINK, linkname=long),
+        header("top/again", HARD, linkname=f"top/{long}"),
+    )
+    unpack(io.BytesIO(good), None, most_bytes=MOST)
+    draw, ends = random.Random(46), set()
+    for at in range(300):
+        content = bytearray(good)
+        for _ in range(draw.choice((1, 2, 5))):
+            content[draw.randrange(len(content))] = draw.randrange(256)
+        for start in range(0, len(content) - 511, 512):  # most with right checksums
+            block = bytes(content[start : start + 512])
+            if block[257:262] == b"ustar" and draw.random() < 0.9:
+                content[start + 148 : start + 156] = b"%06o\0 " % (sum(block[:148]) + 256 + sum(block[156:]))
+        (into / str(at)).mkdir()
+        try:
+            unpack(io.BytesIO(bytes(content)), into / str(at), most_bytes=MOST)
+            ends.add("unpacked")
+        except ArchiveError:
+            ends.add("refused")
+    assert ends == {"unpacked", "refused"}
