@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,11 @@ import typer
 
 from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
-from ace_studio.jobs.engine_packs import InstallStep, find_packs, install, remove
+from ace_studio.jobs.engine_packs import Pack, find_packs, remove
 from ace_studio.jobs.launch import default_interpreter
-from ace_studio.records.errors import ExitCode
+from ace_studio.jobs.pack_install import Consent, InstallStep, PackOffer, examine, install
+from ace_studio.jobs.signature import Signer
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode, one_line
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.results.words import megabytes
 
@@ -34,20 +37,68 @@ def list_packs(as_json: JsonFlag = False) -> int:
 @engine_app.command(name="install")
 def install_pack(
     file: Annotated[Path, typer.Argument(help="A file ace-engine-VERSION-PLATFORM-KIND.tar.gz.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Install it without a question if the makers signed it.")] = False,
+    trust: Annotated[
+        str, typer.Option("--trust", metavar="SHA256", help="Install the file with this SHA-256, signed or not.")
+    ] = "",
     as_json: JsonFlag = False,
 ) -> int:
-    """Install a pack from a file. Its checksum is compared if FILE.sha256 lies beside it."""
+    """Say what is in a file and who signed it, ask, and install it. FILE.minisig and FILE.sha256 are compared."""
     console = Console(as_json=as_json)
 
     def report(step: InstallStep, fraction: float) -> None:
         console.show_progress(Progress(phase=Phase.INSTALL, detail=step, fraction=fraction or None))
 
     with console.progress():
-        pack = install(file.expanduser().absolute(), report)
-    console.say(f"{pack.name} is installed in {pack.folder}")
-    if as_json:
-        console.print_json(pack)
-    return ExitCode.DONE
+        offer = examine(file.expanduser().absolute(), report)
+    console.say(_words(offer))
+    consent = Consent(sha256=trust, takes_unsigned=True) if trust else _ask(offer, is_agreed=yes)
+    with console.progress():
+        return _tell(console, install(offer, consent, report))
+
+
+def _words(offer: PackOffer) -> str:
+    """What a person should know before it is installed."""
+    signed = {
+        Signer.MAKERS: f"by the makers of this program, who say: {offer.signed.comment}",
+        Signer.OTHERS: f"by the key {offer.signed.key_id}, which is not the makers' and cannot be checked",
+        Signer.NOBODY: "by nobody",
+    }
+    place = f", in place of {offer.replaces}" if offer.replaces else ""
+    lines = (
+        ("engine pack", f"{offer.name}, {megabytes(offer.bytes)}, torch {offer.packages.get('torch', 'unknown')}"),
+        ("file", offer.file + (f" ({offer.origin})" if offer.origin else "")),
+        ("SHA-256", offer.sha256),
+        ("signed", signed[offer.signed.signer]),
+        ("used for", f"its programs load and run your models, with all that you may do on this machine{place}"),
+    )
+    return "\n".join(f"{name}: {one_line(text)}" for name, text in lines)
+
+
+def _ask(offer: PackOffer, *, is_agreed: bool) -> Consent:
+    """Ask at the terminal, harder if the makers did not sign it.
+
+    Raises: AceError(UNTRUSTED) if the answer is no, or nobody is there to give one.
+    """
+    if offer.is_signed and is_agreed:
+        return Consent(sha256=offer.sha256)
+    if not sys.stdin.isatty():
+        how = "--yes" if offer.is_signed else "--trust SHA256, with the SHA-256 that its maker names"
+        raise AceError.of(
+            ErrorCode.UNTRUSTED,
+            f"{offer.name} was not installed: nobody agreed to it",
+            why="the input of this command is not a terminal",
+            remedy=f"Run the command in a terminal, or agree by {how}",
+            where=offer.file,
+        )
+    if offer.is_signed:
+        is_agreed = typer.confirm("Install it?", err=True)
+    else:
+        question = "The makers did not sign it. To install it nevertheless, type the last 8 digits of its SHA-256"
+        is_agreed = typer.prompt(question, default="", show_default=False, err=True).strip() == offer.sha256[-8:]
+    if not is_agreed:
+        raise AceError.of(ErrorCode.UNTRUSTED, f"{offer.name} was not installed", why="the answer was no")
+    return Consent(sha256=offer.sha256, takes_unsigned=not offer.is_signed)
 
 
 @engine_app.command(name="make")
@@ -64,9 +115,12 @@ def make_pack_online(
         console.show_progress(Progress(phase=Phase.INSTALL, detail=line))
 
     with console.progress():
-        pack = make_online(python, say)
+        return _tell(console, make_online(python, say))
+
+
+def _tell(console: Console, pack: Pack) -> int:
     console.say(f"{pack.name} is installed in {pack.folder}")
-    if as_json:
+    if console.as_json:
         console.print_json(pack)
     return ExitCode.DONE
 
@@ -86,12 +140,8 @@ def show_packs(console: Console, python: str, why: str = "") -> None:
     """Show the Python of the engine, with the words that say why it is that one, and the packs."""
     packs = find_packs()
     console.print(f"The engine runs in {python}{why}")
-    console.print_table(
-        ("engine pack", "size", "state"),
-        [
-            (pack.name, megabytes(pack.bytes), pack.fault or ("in use" if pack.python == python else "installed"))
-            for pack in packs
-        ],
-    )
+    states = (pack.fault or ("in use" if pack.python == python else "installed") for pack in packs)
+    rows = [(pack.name, megabytes(pack.bytes), pack.signer, state) for pack, state in zip(packs, states, strict=True)]
+    console.print_table(("engine pack", "size", "signed by", "state"), rows)
     if not packs:
         console.print("No engine packs are installed.")

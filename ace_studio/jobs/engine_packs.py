@@ -1,55 +1,33 @@
 """Engine packs: a Python with torch and the targets as one archive, installed side by side, without any network.
 
-An archive ``ace-engine-VERSION-PLATFORM-KIND.tar.gz`` holds one folder of that name with ``pack.json``. Installed packs
-lie in the user's data folder, or in ``engines`` beside a frozen program, where nothing is changed.
+An archive ``ace-engine-VERSION-PLATFORM-KIND.tar.gz`` holds one folder of that name with ``pack.json``; `pack_install`
+reads and installs it. Installed packs lie in the user's data folder, or in ``engines`` beside a frozen program, where
+nothing is changed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gzip
-import hashlib
 import os
 import platform
 import re
 import shutil
-import struct
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
-from enum import StrEnum
-from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
 
 import msgspec
 import platformdirs
 
 import ace_studio
+from ace_studio.jobs.signature import Signer
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.places import APP_NAME
 from ace_studio.records.safe_file import decode_plain, read_plain, remove_leftovers, temporary_prefix
-from ace_studio.records.system_faults import missing_room, system_problem
-
-if TYPE_CHECKING:
-    from tarfile import TarInfo
 
 _NAME = re.compile(r"ace-engine-([\w.+]+)-(\w+-\w+)-(\w+)")
-_BLOCK = 1 << 20
-_TAKE_ANOTHER = "Copy or download the file again"
-
-
-class InstallStep(StrEnum):
-    """What an installation is doing."""
-
-    HASH = "Comparing the checksum"
-    UNPACK = "Unpacking"
-    COUNT = "Counting the files"
-
-
-Report = Callable[[InstallStep, float], object]
-"""Takes the step and its fraction, 0..1."""
+TAKE_ANOTHER = "Copy or download the file again"
 
 
 class PackFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +44,10 @@ class PackFile(msgspec.Struct, frozen=True, kw_only=True):
     """Files of the pack beside ``pack.json``."""
     bytes: int
     """Size of these files."""
+    sha256: str = ""
+    """Of the archive that it was installed from. This and the next are written by the installation."""
+    signer: Signer | None = None
+    """Who signed that archive."""
 
 
 class Pack(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +61,10 @@ class Pack(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     bytes: int = 0
     packages: dict[str, str] = {}
+    sha256: str = ""
+    """Of the archive that it was installed from; empty if it was not, or by an earlier version."""
+    signer: Signer | None = None
+    """Who signed that archive; None if there is none."""
     is_portable: bool = False
     """Whether it lies beside the program, where it is not removed."""
     fault: str = ""
@@ -104,7 +90,7 @@ def find_packs() -> tuple[Pack, ...]:
     for place, is_portable in places:
         with contextlib.suppress(OSError):  # mostly: there is no such folder
             folders = [one for one in place.iterdir() if _NAME.fullmatch(one.name) and one.is_dir()]
-            found += [_look_at(folder, is_portable=is_portable) for folder in folders]
+            found += [look_at(folder, is_portable=is_portable) for folder in folders]
     return tuple(sorted(found, key=lambda one: (not one.fault, _order(one.version), len(one.packages)), reverse=True))
 
 
@@ -121,7 +107,7 @@ def offered_files() -> tuple[Path, ...]:
     found: list[Path] = []
     for folder in folders:
         with contextlib.suppress(OSError):
-            found += [file for file in sorted(folder.glob("ace-engine-*.tar.gz")) if not _misfit(pack_name(file))]
+            found += [file for file in sorted(folder.glob("ace-engine-*.tar.gz")) if not misfit(pack_name(file))]
     return tuple(sorted(found, key=lambda file: _order(pack_name(file).split("-")[2]), reverse=True))
 
 
@@ -129,30 +115,6 @@ def pack_name(file: Path) -> str:
     """The name of the pack in a file by the file's name, which browsers extend by " (1)"; empty if it is no pack."""
     found = _NAME.match(file.name.removesuffix(".tar.gz")) if file.name.endswith(".tar.gz") else None
     return found[0] if found else ""
-
-
-def install(file: Path, report: Report, is_cancelled: Callable[[], bool] = bool) -> Pack:
-    """Install a pack; whatever goes wrong, nothing is left of it. A sound pack of that name is left as it is.
-
-    Raises: AceError. CANCELLED, BAD_FILE if the archive is damaged or no pack, UNSUPPORTED if it is for another system
-    or version, NOT_FOUND, SYSTEM if the disk is full, USAGE if a damaged pack is to be replaced while it runs.
-    """
-    place = packs_folder()
-    with _faults(file):
-        name = _top_folder(file)
-        if (place / name).is_dir():
-            with contextlib.suppress(AceError):  # a damaged one is replaced
-                _require_whole(place / name)
-                return _look_at(place / name, is_portable=False)
-
-        def fill(folder: Path) -> None:
-            _require_room(file, place)
-            _compare_hash(file, partial(report, InstallStep.HASH), is_cancelled)
-            _unpack(file, folder.parent, partial(report, InstallStep.UNPACK), is_cancelled)
-            report(InstallStep.COUNT, 0.0)
-            _require_whole(folder)
-
-        return keep(name, fill, is_cancelled)
 
 
 def keep(name: str, fill: Callable[[Path], object], is_cancelled: Callable[[], bool] = bool) -> Pack:
@@ -163,15 +125,15 @@ def keep(name: str, fill: Callable[[Path], object], is_cancelled: Callable[[], b
     Raises: also AceError(CANCELLED, USAGE if the one that is there runs), OSError.
     """
     place = packs_folder()
-    place.mkdir(parents=True, exist_ok=True)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     remove_leftovers(place / "pack")
     with _temporary_folder(place) as temporary:
         fill(temporary / name)
-        _stop_if(is_cancelled)
+        stop_if(is_cancelled)
         if (place / name).exists():
             _discard(place / name)
         (temporary / name).rename(place / name)
-    return _look_at(place / name, is_portable=False)
+    return look_at(place / name)
 
 
 def write_pack_file(folder: Path, said: PackFile) -> None:
@@ -224,11 +186,11 @@ def _require_unused(folder: Path) -> None:
             )
 
 
-def _look_at(folder: Path, *, is_portable: bool) -> Pack:
+def look_at(folder: Path, *, is_portable: bool = False) -> Pack:
     """A pack by its ``pack.json``. Its files are not counted: that takes long."""
     blank = Pack(name=folder.name, folder=str(folder), is_portable=is_portable)
     try:
-        said = _read_pack_file(folder)
+        said = _of_folder(folder)
     except AceError as error:
         return msgspec.structs.replace(blank, fault=error.problem.why or error.problem.what)
     python = folder / said.python
@@ -239,11 +201,13 @@ def _look_at(folder: Path, *, is_portable: bool) -> Pack:
         kind=said.kind,
         bytes=said.bytes,
         packages=said.packages,
-        fault=_misfit(said.name) or ("" if python.is_file() else f"{said.python} is missing"),
+        sha256="" if is_portable else said.sha256,
+        signer=None if is_portable else said.signer,
+        fault=misfit(said.name) or ("" if python.is_file() else f"{said.python} is missing"),
     )
 
 
-def _misfit(name: str) -> str:
+def misfit(name: str) -> str:
     """Why a pack of this name does not fit this program: another system or another series of versions."""
     found = _NAME.fullmatch(name)
     if found is None:
@@ -260,145 +224,43 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
-def _read_pack_file(folder: Path) -> PackFile:
-    what = f"{folder.name} is not a sound engine pack"
-    with explained(ErrorCode.BAD_FILE, what, remedy=_TAKE_ANOTHER, where=folder, of=(OSError, msgspec.DecodeError)):
-        said = msgspec.convert(decode_plain(read_plain(folder / "pack.json"), dict), PackFile)
+def read_pack_file(content: bytes, name: str) -> PackFile:
+    """What the ``pack.json`` of a pack of this name says. Raises: AceError(BAD_FILE) if it is something else's."""
+    what = f"{name} is not a sound engine pack"
+    with explained(ErrorCode.BAD_FILE, what, remedy=TAKE_ANOTHER, where=name, of=msgspec.DecodeError):
+        said = msgspec.convert(decode_plain(content, dict), PackFile)
         inside = PurePosixPath(said.python)
-        if said.format != 1 or said.name != folder.name or inside.is_absolute() or ".." in inside.parts:
+        if said.format != 1 or said.name != name or inside.is_absolute() or ".." in inside.parts:
             raise msgspec.DecodeError("its pack.json is not that of this folder")
     return said
 
 
-def _require_whole(folder: Path) -> PackFile:
+def _of_folder(folder: Path) -> PackFile:
+    with explained(ErrorCode.BAD_FILE, f"{folder.name} is not a sound engine pack", where=folder):
+        content = read_plain(folder / "pack.json")
+    return read_pack_file(content, folder.name)
+
+
+def require_whole(folder: Path) -> PackFile:
     """Compare the number of files and bytes with ``pack.json``. Raises: AceError(BAD_FILE)."""
-    said = _read_pack_file(folder)
+    said = _of_folder(folder)
     sizes = [one.stat().st_size for one in folder.rglob("*") if one.is_file() and one != folder / "pack.json"]
-    if (len(sizes), sum(sizes)) != (said.files, said.bytes):
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            f"{folder.name} is damaged",
-            why=f"it has {len(sizes)} files with {sum(sizes)} bytes, and should have {said.files} with {said.bytes}",
-            remedy=_TAKE_ANOTHER,
-        )
+    require_counted(said, len(sizes), sum(sizes))
     return said
 
 
-# --- the archive ---
-
-
-@contextlib.contextmanager
-def _faults(file: Path) -> Iterator[None]:
-    """Turn what reading, unpacking and writing raise into an `AceError`."""
-    import tarfile  # noqa: PLC0415 - not needed for the first picture of the window
-
-    try:
-        yield
-    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        what = f"{file.name} is damaged, or not an engine pack"
-        raise AceError.of(ErrorCode.BAD_FILE, what, why=str(error), remedy=_TAKE_ANOTHER, where=str(file)) from error
-    except OSError as error:
-        if fault := system_problem(error):
-            raise AceError(fault) from error
-        code = ErrorCode.SYSTEM if file.is_file() else ErrorCode.NOT_FOUND
-        what, where = f"{file.name} cannot be installed", str(error.filename or file)
-        remedy = "Look whether the file is there, and whether you may write to the folder of the packs"
-        raise AceError.of(code, what, why=error.strerror or str(error), remedy=remedy, where=where) from error
-
-
-def _top_folder(file: Path) -> str:
-    """The name of the pack, by the first member. Raises: AceError if it does not fit; what `_faults` takes."""
-    import tarfile  # noqa: PLC0415 - not needed for the first picture of the window
-
-    with gzip.open(file) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
-        first = archive.next()
-    name = PurePosixPath(first.name if first else "").parts[:1]
-    if misfit := _misfit("".join(name)):
-        what, remedy = f"{file.name} cannot be used here", "Take the engine pack of this version for this system"
-        code = ErrorCode.UNSUPPORTED if name and _NAME.fullmatch(name[0]) else ErrorCode.BAD_FILE
-        raise AceError.of(code, what, why=misfit, remedy=remedy, where=str(file))
-    return name[0]
-
-
-def _require_room(file: Path, place: Path) -> None:
-    """Raises: AceError(SYSTEM) if the disk has less room than the unpacked archive needs."""
-    with file.open("rb") as stream:
-        stream.seek(-4, os.SEEK_END)
-        (unpacked,) = struct.unpack("<I", stream.read())  # of gzip; without what is above 4 GiB
-        packed = stream.tell()
-    while unpacked < packed:
-        unpacked += 1 << 32
-    if why := missing_room(place, unpacked):
-        what, remedy = "There is not enough room for the engine", "Make room there, and try again"
-        raise AceError.of(ErrorCode.SYSTEM, what, why=why, remedy=remedy, where=str(place))
-
-
-def _compare_hash(file: Path, report: Callable[[float], object], is_cancelled: Callable[[], bool]) -> None:
-    """Compare with ``FILE.sha256`` beside it, if there is one. Raises: AceError(BAD_FILE), OSError."""
-    beside = file.with_name(f"{file.name}.sha256")
-    if not beside.is_file():
-        return
-    wanted = (read_plain(beside, most=_BLOCK).decode("ascii", "replace").split() or [""])[0].lower()
-    digest = hashlib.sha256()
-    with file.open("rb") as raw:
-        stream = _Watched(raw, report, is_cancelled)
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    if digest.hexdigest() != wanted:
+def require_counted(said: PackFile, files: int, size: int) -> None:
+    """Compare what there is with what ``pack.json`` says. Raises: AceError(BAD_FILE)."""
+    if (files, size) != (said.files, said.bytes):
         raise AceError.of(
             ErrorCode.BAD_FILE,
-            f"{file.name} is damaged",
-            why=f"its SHA-256 is {digest.hexdigest()}, and {beside.name} says {wanted}",
-            remedy=_TAKE_ANOTHER,
-            where=str(file),
+            f"{said.name} is damaged",
+            why=f"it has {files} files with {size} bytes, and should have {said.files} with {said.bytes}",
+            remedy=TAKE_ANOTHER,
         )
 
 
-def _unpack(file: Path, into: Path, report: Callable[[float], object], is_cancelled: Callable[[], bool]) -> None:
-    """Unpack everything. Members that lead out of the folder are refused."""
-    import tarfile  # noqa: PLC0415 - not needed for the first picture of the window
-
-    with file.open("rb") as raw, gzip.GzipFile(fileobj=_Watched(raw, report, is_cancelled)) as plain:  # type: ignore[call-overload]
-        with tarfile.open(fileobj=plain, mode="r|", bufsize=_BLOCK) as archive:
-            for member in archive:
-                if hasattr(tarfile, "data_filter"):
-                    archive.extract(member, into, filter="data")
-                else:  # Python before 3.11.4, such as Debian 12's
-                    _refuse_outside(member, into.resolve())
-                    archive.extract(member, into)
-        while plain.read(_BLOCK):
-            pass  # gzip compares its checksum at the end
-
-
-def _refuse_outside(member: TarInfo, into: Path) -> None:
-    """Raises: tarfile.TarError if a member, or what it links to, is no file or folder below ``into``."""
-    import tarfile  # noqa: PLC0415 - not needed for the first picture of the window
-
-    beside = Path(member.name).parent if member.issym() else Path()
-    ends = [into / member.name, *([into / beside / member.linkname] if member.issym() or member.islnk() else [])]
-    is_plain = member.isfile() or member.isdir() or member.issym() or member.islnk()
-    if not is_plain or not all(end.resolve().is_relative_to(into) for end in ends):
-        raise tarfile.TarError(f"{member.name} leads out of the folder")
-
-
-class _Watched:
-    """A file that reports every percent that was read, and ends when somebody cancels."""
-
-    def __init__(self, stream: IO[bytes], report: Callable[[float], object], is_cancelled: Callable[[], bool]) -> None:
-        self._stream, self._report, self._is_cancelled = stream, report, is_cancelled
-        self._size = max(1, os.fstat(stream.fileno()).st_size)
-        self._percent = -1
-
-    def read(self, size: int = -1) -> bytes:
-        _stop_if(self._is_cancelled)
-        block = self._stream.read(size)
-        percent = 100 * self._stream.tell() // self._size
-        if percent != self._percent:
-            self._percent = percent
-            self._report(percent / 100)
-        return block
-
-
-def _stop_if(is_cancelled: Callable[[], bool]) -> None:
+def stop_if(is_cancelled: Callable[[], bool]) -> None:
+    """Raises: AceError(CANCELLED) if somebody cancelled."""
     if is_cancelled():
         raise AceError.of(ErrorCode.CANCELLED, "The installation was cancelled", why="nothing of it was kept")

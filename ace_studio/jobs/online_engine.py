@@ -55,7 +55,7 @@ def requirements() -> tuple[str, ...]:
 
 def python_for_it() -> str:
     """The first Python of this machine that can make an environment; empty if there is none."""
-    return next((path for name in PYTHONS if (path := shutil.which(name)) and _succeeds(path, CAN_HOST)), "")
+    return next((path for name in PYTHONS if (path := shutil.which(name)) and _output(path, CAN_HOST) is not None), "")
 
 
 def make_online(
@@ -174,19 +174,10 @@ def _environment(python: str) -> dict[str, str]:
     return clean_environment(LaunchOptions(interpreter=python), os.environ)
 
 
-def _output(python: str, code: str) -> str:
+def _output(python: str, code: str) -> str | None:
+    """What a Python prints to a piece of code; None if it cannot run that."""
     with suppress(OSError, subprocess.SubprocessError):
         words = [python, "-I", "-c", code]
         done = subprocess.run(words, env=_environment(python), capture_output=True, text=True, timeout=60, check=True)
         return done.stdout.strip()
-    return ""
-
-
-def _succeeds(python: str, code: str) -> bool:
-    with suppress(OSError, subprocess.SubprocessError):
-        words = [python, "-I", "-c", code]
-        return (
-            subprocess.run(words, env=_environment(python), capture_output=True, timeout=20, check=False).returncode
-            == 0
-        )
-    return False
+    return None

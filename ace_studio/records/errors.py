@@ -120,6 +120,11 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def one_line(text: str) -> str:
+    """The text as `visible` gives it, without line breaks and tabs: it cannot look like a line of ours."""
+    return visible(text).replace("\n", "\\u000a").replace("\t", "\\u0009")
+
+
 def _plain_text(text: str, *, limit: int) -> str:
     """The text without its middle if it is too long, and `visible`."""
     if len(text) > limit:

@@ -7,6 +7,9 @@ A graph names an operator with its namespace (``aten.conv2d.default``, ``onnx.Co
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
+
+import msgspec
 
 
 def operator_name(op: str) -> str:
@@ -61,36 +64,11 @@ class OpFamily(StrEnum):
     BORDER = "input, output"
 
 
-_STARTS: dict[OpFamily, str] = {
-    OpFamily.PRODUCT: "conv _convolution linear addmm mm bmm matmul einsum baddbmm Conv Gemm MatMul Einsum",
-    OpFamily.ATTENTION: "scaled_dot_product lstm gru rnn multi_head _flash Attention MultiHead LSTM GRU RNN",
-    OpFamily.NORM: (
-        "batch_norm _native_batch_norm native_ layer_norm group_norm instance_norm rms_norm dropout"
-        " BatchNorm LayerNorm GroupNorm InstanceNorm RMSNorm LpNorm Dropout"
-    ),
-    OpFamily.ACTIVATION: (
-        "relu gelu silu sigmoid tanh softmax _softmax log_softmax hardtanh hardswish hardsigmoid elu leaky_relu"
-        " mish clamp prelu Relu Gelu Sigmoid Tanh Softmax LogSoftmax HardSwish HardSigmoid Elu LeakyRelu Mish Clip"
-        " PRelu Swish"
-    ),
-    OpFamily.REDUCTION: (
-        "max_pool avg_pool adaptive_ mean sum amax amin argmax topk var std max min any all prod cumsum"
-        " MaxPool AveragePool Global Reduce ArgMax ArgMin TopK CumSum"
-    ),
-    OpFamily.LOOKUP: "embedding index gather scatter where masked_fill select take Gather Scatter Where",
-    OpFamily.SHAPE: (
-        "view reshape permute transpose t unsqueeze squeeze expand flatten cat split chunk slice stack contiguous"
-        " clone _to_copy to pad repeat unbind getitem alias detach roll pixel_shuffle upsample interpolate"
-        " _unsafe_view sym_size narrow Reshape Transpose Unsqueeze Squeeze Expand Flatten Concat Split Slice Cast Pad"
-        " Tile Identity Shape Resize DepthToSpace SpaceToDepth"
-    ),
-    OpFamily.CONSTANT: (
-        "arange zeros ones full empty scalar_tensor lift_fresh_copy rand tril triu new_ eye linspace Constant Range"
-    ),
-}
-"""Starts of operator names; the longest one that fits decides."""
+_FILE = Path(__file__).with_name("op_families.json")
+_STARTS = msgspec.json.decode(_FILE.read_bytes(), type=dict[str, tuple[str, ...]])
+"""Name of a family -> starts of operator names; the longest one that fits decides."""
 _BY_LENGTH = sorted(
-    ((start, family) for family, starts in _STARTS.items() for start in starts.split()), key=lambda pair: -len(pair[0])
+    ((start, OpFamily[name]) for name, starts in _STARTS.items() for start in starts), key=lambda pair: -len(pair[0])
 )
 _EXACT = _names("t to mm max min all any sum var std mean")
 """Starts that are whole names: ``t`` is no start of ``tanh``."""

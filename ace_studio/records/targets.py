@@ -1,13 +1,15 @@
-"""The targets, one row each: what is known of a runtime before it is imported.
+"""The targets, one row each in ``targets.toml``: what is known of a runtime before it is imported.
 
-A target is a row here and a class in a folder of ``ace_studio/engine/targets``. Recipe checks, the window, the advice
+A target is a row there and a class in a folder of ``ace_studio/engine/targets``. Recipe checks, the window, the advice
 and the engine read the row. `register` adds a row from outside of the package.
 """
 
 from __future__ import annotations
 
 import os
+import tomllib
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
@@ -75,191 +77,9 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
         return next((speedup for known, speedup in speedups.items() if str(known) == precision), None)
 
 
-_ONNX_PACKAGES = "'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'onnxruntime>=1.23,<2'"
-_ONNX = """\
-import onnxruntime
-
-options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = {threads}
-session = onnxruntime.InferenceSession(
-    {path}, options, providers=["CPUExecutionProvider"]
+_ROWS = msgspec.convert(
+    tomllib.loads(Path(__file__).with_name("targets.toml").read_text(encoding="utf-8"))["target"], tuple[TargetRow, ...]
 )
-outputs = session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs)))"""
-_OPENVINO = """\
-import openvino
-
-options = {{{options}"INFERENCE_NUM_THREADS": {threads}}}
-model = openvino.Core().compile_model({path}, "CPU", options)
-outputs = list(model(inputs).values())"""
-_EXPORTED = """\
-import torch
-import torch.ao.quantization.fx._decomposed  # registers the 8-bit operators
-
-torch.set_num_threads({threads})
-torch.set_grad_enabled(False)
-model = torch.export.load({path}).module()
-outputs = model(*map(torch.from_numpy, inputs))"""
-_COMPILED = _EXPORTED.replace(
-    "model = torch.export.load({path}).module()",
-    "torch._inductor.config.freezing = True  # weights are constants, as when it was measured\n"
-    "model = torch.compile(torch.export.load({path}).module())",
-)
-_LITERT = """\
-from ai_edge_litert.interpreter import Interpreter
-
-model = Interpreter({path}, num_threads={threads})
-
-
-def run(inputs):
-    places = [one["index"] for one in model.get_input_details()]
-    for place, one in zip(places, inputs):
-        model.resize_tensor_input(place, one.shape, strict=True)
-    model.allocate_tensors()
-    for place, one in zip(places, inputs):
-        model.set_tensor(place, one)
-    model.invoke()
-    return [model.get_tensor(one["index"]) for one in model.get_output_details()]
-
-
-outputs = run(inputs)"""
-_CORE_ML = """\
-import coremltools  # on a Mac: Core ML chooses the units and the threads
-
-model = coremltools.models.MLModel({path})
-spec = model.get_spec().description
-
-
-def run(inputs):
-    names = [one.name for one in spec.input]
-    given = [one if one.dtype.kind == "f" else one.astype("int32") for one in inputs]
-    found = model.predict(dict(zip(names, given)))
-    return [found[one.name] for one in spec.output]
-
-
-outputs = run(inputs)"""
-_PACKAGE = """\
-import os
-
-import torch
-
-os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"  # its code checks types, sizes and strides only if asked
-model = torch._inductor.aoti_load_package({path})
-outputs = model(*(torch.from_numpy(one).contiguous() for one in inputs))"""
-
-_COMPILER = ("torch._dynamo",)
-
-# The speed-ups were measured with one thread on a Zen 4 processor (avx512_vnni, avx512_bf16) with torch 2.13,
-# interleaved: ResNet50 and MobileNetV2 for convolutions, MiniLM and BERT for matrices. Other processors differ.
-_ROWS = (
-    TargetRow(
-        name="eager",
-        label="PyTorch eager",
-        implementation="ace_studio.engine.targets.torch.eager:EagerTarget",
-        opening_imports=_COMPILER,
-        opening_code=_EXPORTED,
-        times_source="each op of the captured graph called by itself in eager torch; median of several rounds",
-        is_soon_built=True,
-    ),
-    TargetRow(
-        name="inductor",
-        label="PyTorch Inductor",
-        implementation="ace_studio.engine.targets.torch.inductor:InductorTarget",
-        opening_imports=_COMPILER,
-        opening_code=_COMPILED,
-        install="apt-get install g++",
-        times_source="each kernel and library call of the compiled code by itself; median of several rounds",
-        convolution_speedups={Precision.FP32: 1.5, Precision.BF16: 2.5, Precision.INT8_STATIC: 3.6},
-        matrix_speedups={
-            Precision.FP32: 1.05,
-            Precision.BF16: 2.0,
-            Precision.INT8_DYNAMIC: 2.8,
-            Precision.INT8_STATIC: 2.9,
-        },
-    ),
-    TargetRow(
-        name="aoti",
-        label="AOTInductor",
-        implementation="ace_studio.engine.targets.torch.aoti:AotiTarget",
-        opening_imports=_COMPILER,
-        opening_code=_PACKAGE,
-        install="apt-get install g++",
-        is_in_auto=False,  # as fast as Inductor, but the build takes several times as long
-    ),
-    TargetRow(
-        name="onnxruntime",
-        label="ONNX Runtime",
-        implementation="ace_studio.engine.targets.onnxruntime.target:OnnxRuntimeTarget",
-        opening_code=_ONNX,
-        packages=("onnxruntime", "onnx", "onnxscript"),
-        install=f"pip install {_ONNX_PACKAGES}",
-        frontends=("torch", "onnx"),
-        rounding=RoundingStyle.PAIRS,
-        times_source="ONNX Runtime's own profiler; median of several calls",
-        convolution_speedups={Precision.FP32: 1.8, Precision.INT8_STATIC: 4.9},
-        matrix_speedups={Precision.FP32: 1.1, Precision.INT8_DYNAMIC: 2.7, Precision.INT8_STATIC: 2.1},
-    ),
-    TargetRow(
-        name="openvino",
-        label="OpenVINO",
-        implementation="ace_studio.engine.targets.openvino.target:OpenVinoTarget",
-        opening_code=_OPENVINO,
-        packages=("openvino", "nncf", "onnx", "onnxscript"),
-        install="pip install 'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'openvino>=2025.3,<2027' 'nncf>=3.0,<4'",
-        frontends=("torch", "onnx"),
-        rounding=RoundingStyle.NNCF,
-        times_source="OpenVINO's performance counters; mean of three calls after a first",
-        has_one_float=True,
-        convolution_speedups={Precision.FP32: 1.8, Precision.BF16: 3.4, Precision.INT8_STATIC: 5.3},
-        matrix_speedups={Precision.FP32: 1.2, Precision.BF16: 2.1, Precision.INT8_STATIC: 3.4},
-    ),
-    TargetRow(
-        name="executorch",
-        is_built_for_sizes=True,
-        label="ExecuTorch",
-        implementation="ace_studio.engine.targets.executorch.target:ExecuTorchTarget",
-        packages=("executorch",),
-        install="pip install 'executorch>=1.4,<1.6'",
-        rounding=RoundingStyle.RESULTS,
-    ),
-    TargetRow(
-        name="litert",
-        label="LiteRT",
-        implementation="ace_studio.engine.targets.litert.target:LiteRtTarget",
-        opening_code=_LITERT,
-        packages=("ai_edge_litert", "ai_edge_quantizer", "litert_torch"),
-        install="pip install 'litert-torch>=0.10,<0.11'",
-        rounding=RoundingStyle.RESULTS,
-    ),
-    TargetRow(
-        name="coreml",
-        is_built_for_sizes=True,
-        label="Core ML",
-        implementation="ace_studio.engine.targets.coreml.target:CoreMlTarget",
-        opening_code=_CORE_ML,
-        packages=("coremltools",),
-        install="pip install 'coremltools>=9,<10'",
-        rounding=RoundingStyle.RESULTS,
-    ),
-    TargetRow(
-        name="torchao-cuda",
-        label="torchao on CUDA",
-        implementation="ace_studio.engine.targets.torch.torchao_cuda:TorchaoCudaTarget",
-        opening_imports=_COMPILER,
-        packages=("torchao",),
-        install="pip install 'torchao>=0.14,<0.20'",
-        opener="inductor",
-    ),
-    TargetRow(
-        name="tensorrt",
-        is_built_for_sizes=True,
-        label="TensorRT",
-        implementation="ace_studio.engine.targets.tensorrt.target:TensorRtTarget",
-        packages=("tensorrt", "onnx", "onnxscript", "onnxruntime"),
-        install=f"pip install 'tensorrt>=10,<11' {_ONNX_PACKAGES}",
-        rounding=RoundingStyle.PAIRS,
-    ),
-)
-
 TARGET_ROWS: dict[str, TargetRow] = {row.name: row for row in _ROWS}
 """Name -> row, in the order in which they are shown and built."""
 

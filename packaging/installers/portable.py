@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
-import tarfile
+import sys
 from pathlib import Path
 
 from deb import write_completions
 from freeze import NAME, freeze, window_python
-from steps import ROOT, run, say, system_tag, version, write_archive
+from steps import ROOT, BuildError, run, say, system_tag, version, write_archive
+
+sys.path.insert(0, str(ROOT))
+from ace_studio.jobs.unpack import ArchiveError, unpack
+
+MOST_PACK_BYTES = 30_000_000_000
 
 
 def build_tar(out: Path, work: Path, pack: Path | None) -> Path:
@@ -29,9 +35,17 @@ def build_tar(out: Path, work: Path, pack: Path | None) -> Path:
     shutil.copy(linux / "desktop-entry", root)
     if pack is not None:
         say(f"putting {pack.name} beside the program")
-        with tarfile.open(pack) as archive:
-            safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from Python 3.11.4 on
-            archive.extractall(root / "engines", **safely)
+        put_beside(pack, root / "engines")
     archive_path = out / f"{name}.tar.gz"
     write_archive(root, archive_path)
     return archive_path
+
+
+def put_beside(pack: Path, engines: Path) -> None:
+    """Unpack an engine pack as the program does. Raises: BuildError if it is damaged or hostile."""
+    engines.mkdir()
+    try:
+        with gzip.open(pack) as plain:
+            unpack(plain, engines, most_bytes=MOST_PACK_BYTES)
+    except (ArchiveError, EOFError, OSError) as error:
+        raise BuildError(f"{pack.name} cannot be put beside the program: {error}", "build the pack again") from error

@@ -13,6 +13,9 @@ IN_EVERY_WHEEL = (
     "ace_studio/py.typed",
     "ace_studio/resources/icons/ace-studio.svg",
     "ace_studio/resources/languages/Deutsch.json",
+    "ace_studio/resources/release-key.pub",
+    "ace_studio/resources/window.qss",
+    "ace_studio/records/targets.toml",
 )
 NOT_IN_IT = ("tests/", "packaging/", ".ci/")
 

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from ace_studio.gui.words.steps import StepState
+from ace_studio.jobs.pack_install import InstallStep
 from ace_studio.records.messages import Phase
 from ace_studio.records.ops import OpFamily
 from ace_studio.records.recipes.recipe import Objective
@@ -34,6 +35,7 @@ SENTENCE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]{2,}")
 TITLE = re.compile(r"&?[A-Z]&?[a-z]+(-[a-z]+)?")
 WORDS: tuple[type[StrEnum], ...] = (
     OpFamily, Phase, RunStatus, ResultStatus, Objective, OpChange, Change, DimChoice, StepState, QueueState,
+    InstallStep,
 )  # fmt: skip
 """Words of records that are translated where they are shown."""
 SHOWN = {
@@ -63,6 +65,8 @@ def texts_of_window() -> set[str]:
         if str(path.relative_to(PACKAGE)) in TABLES:
             found.update(text for text in _constants(tree) if SENTENCE.search(text) or TITLE.fullmatch(text))
     found.update(str(word).replace("-", " ") if kind is ResultStatus else str(word) for kind in WORDS for word in kind)
+    stops = json.loads((LANGUAGES.parent / "tour.json").read_text(encoding="utf-8"))
+    found.update(stop[name] for stop in stops for name in ("title", "text"))
     return {text for text in found if re.search("[A-Za-z]{2}", text)}
 
 

@@ -58,7 +58,7 @@ def test_it_is_a_pack_like_any_other_and_a_second_one_takes_its_place():
     said = subprocess.run([pack.python, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.split() == [pack.folder, "0"]
     assert heard[0] == f"Making an environment of {BASE}" and any("tiny" in line for line in heard)
-    engine_packs._require_whole(Path(pack.folder))
+    engine_packs.require_whole(Path(pack.folder))
     remove(pack.name)
     assert find_packs() == ()
 

@@ -108,6 +108,22 @@ AROUND_ROWS = (
         harm="A phone that became slower while it measured is not mentioned.",
     ),
     Mutation(
+        name="swapped-pack-is-kept",
+        path="ace_studio/jobs/pack_install.py",
+        old="if read.sha256.hexdigest() != offer.sha256:",
+        new="if not read.sha256.hexdigest():",
+        tests=("jobs/test_pack_install.py",),
+        harm="A file that was exchanged after the question becomes the engine.",
+    ),
+    Mutation(
+        name="link-out-of-the-pack",
+        path="ace_studio/jobs/unpack.py",
+        old='while link.startswith("../") and len(folder) > 1:',
+        new='while link.startswith("../"):',
+        tests=("jobs/test_unpack.py",),
+        harm="A link of a pack leads above its folder.",
+    ),
+    Mutation(
         name="oldest-pack-first",
         path="ace_studio/jobs/engine_packs.py",
         old="key=lambda one: (not one.fault, _order(one.version), len(one.packages)), reverse=True)",

@@ -103,9 +103,9 @@ WINDOW_ROWS = (
     ),
     Mutation(
         name="dim-text-unreadable",
-        path=f"{GUI}/style/colours.py",
-        old='text_dim="#566171"',
-        new='text_dim="#8c96a5"',
+        path="resources/themes.json",
+        old='"text_dim": "#566171"',
+        new='"text_dim": "#8c96a5"',
         tests=("gui/style/test_colours.py",),
         harm="Remarks of the light theme are too pale to be read.",
     ),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ace_studio
+from tests.jobs.packs import make_pack
 
 
 @pytest.fixture
@@ -65,6 +66,18 @@ def test_what_is_missing_is_said_with_a_remedy_and_the_exit_code_is_6(scripts, t
     printed = capsys.readouterr()
     assert "dpkg-deb is not installed" in printed.err and "remedy: apt-get install dpkg" in printed.err
     assert printed.out == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
+def test_a_pack_is_put_beside_the_portable_program_and_a_hostile_one_is_not(scripts, folder, tmp_path):
+    portable = scripts("portable")
+    scripts("steps").write_archive(folder, tmp_path / "own.tar.gz")
+    portable.put_beside(tmp_path / "own.tar.gz", tmp_path / "engines")
+    assert os.access(tmp_path / "engines" / "program" / "bin" / "start", os.X_OK)
+    hostile = make_pack(tmp_path, members={"../escaped": b"x"})
+    with pytest.raises(scripts("steps").BuildError, match="leads out of the folder"):
+        portable.put_beside(hostile, tmp_path / "others")
+    assert not (tmp_path / "escaped").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="engine packs are built on Linux")

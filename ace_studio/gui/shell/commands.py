@@ -28,22 +28,8 @@ FILE_FILTER = (
     " config.json *.index.json);;"
     "Recipes (*.toml);;Python files (*.py);;All files (*)"
 )
-
-_DIALOGS = {
-    "about": "AboutDialog",
-    "catch": "CatchDialog",
-    "changed_on_disk": "ChangedOnDiskDialog",
-    "devices": "DevicesDialog",
-    "engine_host": "EngineHostDialog",
-    "help": "HelpDialog",
-    "leave": "LeaveDialog",
-    "measure": "MeasureDialog",
-    "open_named": "OpenNamedDialog",
-    "settings": "SettingsDialog",
-}
-"""Module of a dialog, which is loaded when it is needed -> its class."""
-_EACH_NEW = ("changed_on_disk", "measure")
-"""Those that tell of one change and one measurement; the others are open once."""
+_EACH_NEW = ("changed_on_disk", "install_pack", "measure")
+"""Those that tell of one change, one file and one measurement; the others are open once."""
 
 
 class Commands(QObject):
@@ -64,7 +50,7 @@ class Commands(QObject):
         self._disk_change_asked: DiskChange | None = None
         self.installer = PackInstaller(self)
         self._install_problem: Problem | None = None
-        self.installer.finished.connect(self._engine_installed)
+        self.installer.finished.connect(self._pack_worked_on)
 
     def close(self) -> None:
         """Close the window."""
@@ -76,7 +62,7 @@ class Commands(QObject):
             self.workbench().show_panel(panel_id, focus=focus)
 
     def open_path(self, *paths: str) -> None:
-        """Open a model file or a recipe, or code with its weights; install an engine pack."""
+        """Open a model file or a recipe, or code with its weights; ask about an engine pack."""
         from ace_studio.jobs.engine_packs import pack_name  # noqa: PLC0415 - not needed for the first picture
 
         if len(paths) == 1 and pack_name(Path(paths[0])):
@@ -226,7 +212,7 @@ class Commands(QObject):
         self.show_dialog("settings", self.session, self._theme)
 
     def install_engine(self, file: Path | None = None) -> None:
-        """Install an engine pack from a file, or ask for the file first."""
+        """Examine an engine pack, or ask for its file first; then ask whether to install it."""
         if file is None:
             import platformdirs  # noqa: PLC0415 - loaded when it is needed
 
@@ -237,7 +223,7 @@ class Commands(QObject):
             file = Path(path) if path else None
         if file is not None:
             self._dismiss_install_problem()
-            self.installer.install(file)
+            self.installer.examine(file)
 
     def make_engine_online(self) -> None:
         """Make an engine pack from the network."""
@@ -248,13 +234,18 @@ class Commands(QObject):
         if self._install_problem in self.session.document.problems:
             self.session.view.dismiss_problem(self.session.document.problems.index(self._install_problem))
 
-    def _engine_installed(self) -> None:
-        """Start the engine that was just installed, unless another one does its work."""
-        problem, session = self.installer.problem, self.session
+    def _pack_worked_on(self) -> None:
+        """Ask about the pack that was examined; start one that was just installed, if no other engine does its work."""
+        from ace_studio.jobs.pack_install import PackOffer  # noqa: PLC0415 - not needed for the first picture
+
+        problem, session, offer = self.installer.problem, self.session, self.installer.found
         if problem is not None:
             if problem.code is not ErrorCode.CANCELLED:
                 self._install_problem = problem
                 session.report(problem)
+        elif isinstance(offer, PackOffer):
+            dialog = self.show_dialog("install_pack", offer)
+            dialog.accepted.connect(lambda: self.installer.install(offer, dialog.consent))
         elif session.document.activity.state is EngineState.LOST or (
             not session.settings.get("interpreter") and not session.document.activity.is_working
         ):
@@ -291,12 +282,13 @@ class Commands(QObject):
         self.show_dialog("about", self.session)
 
     def show_dialog(self, name: str, *given: object, **named: object) -> Any:
-        """Show one of `_DIALOGS`, which is made of what is given unless it is open, and let F1 in it open its page.
+        """Show a dialog by its module, which is loaded now; F1 in it opens its page.
 
+        ``measure`` has the `MeasureDialog`. It is made of what is given, unless it is open.
         Its parent is the main window: the window of a panel goes when that is docked again, and would take along what
         still works in the dialog.
         """
-        kind = getattr(import_module(f"ace_studio.gui.dialogs.{name}"), _DIALOGS[name])
+        kind = getattr(import_module(f"ace_studio.gui.dialogs.{name}"), f"{name.title().replace('_', '')}Dialog")
         open_ones = () if name in _EACH_NEW else self._window.findChildren(kind)
         dialog = next((one for one in open_ones if one.isVisible()), None)
         if dialog is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFrame
@@ -11,49 +13,54 @@ from PySide6.QtWidgets import QFrame
 from ace_studio.gui.style.language import number, told, tr
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, label
-from ace_studio.gui.widgets.work_thread import Started, Tell, Work, WorkThread
+from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
 from ace_studio.records.errors import Problem
 from ace_studio.session.document import Document
 
-_STEP_WORDS = {
-    "HASH": tr("Comparing the checksum"),
-    "UNPACK": tr("Unpacking"),
-    "COUNT": tr("Counting the files"),
-}
+if TYPE_CHECKING:
+    from ace_studio.jobs.pack_install import Consent, PackOffer, Report
+
+_INSTALLING = tr("Installing the engine")
 
 
 class PackInstaller(WorkThread):
-    """Installs one pack at a time. It tells what it does, and the fraction of that; below 0 if that is not known."""
+    """Examines or installs one pack at a time, and tells what it does and its fraction; below 0 if that is not known.
+
+    What it `found` is a `PackOffer`, about which a person has to be asked, or the `Pack` that was installed.
+    """
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self.what = ""
-        """What is installed: the name of a file, or where else it comes from."""
+        self.title = self.what = ""
+        """What is done, and with what: the name of a file, or where else the pack comes from."""
 
-    def install(self, file: Path) -> None:
-        """Begin with a file; does nothing while another installation goes on."""
-        from ace_studio.jobs.engine_packs import InstallStep, install  # noqa: PLC0415 - not needed for the first picture
+    def examine(self, file: Path) -> None:
+        """Read a file without installing it; does nothing while another pack is at work."""
+        from ace_studio.jobs.pack_install import examine  # noqa: PLC0415 - not needed for the first picture
 
-        def work(tell: Tell, _: Started) -> object:
-            def report(step: InstallStep, fraction: float) -> None:
-                tell((_STEP_WORDS[step.name], fraction))
+        self._begin(tr("Examining an engine pack"), file.name, partial(examine, file))
 
-            return install(file, report, lambda: self.is_stopped)
+    def install(self, offer: PackOffer, consent: Consent) -> None:
+        """Install what was agreed to; does nothing while another pack is at work."""
+        from ace_studio.jobs.pack_install import install  # noqa: PLC0415 - not needed for the first picture
 
-        self._begin(file.name, work)
+        self._begin(_INSTALLING, Path(offer.file).name, partial(install, offer, consent))
 
     def make_online(self) -> None:
         """Begin to make a pack from the network; does nothing while another installation goes on."""
         from ace_studio.jobs.online_engine import make_online  # noqa: PLC0415 - not needed for the first picture
 
+        def make(_: Report, is_cancelled: Callable[[], bool]) -> object:
+            return make_online("", lambda line: self._tell((line, -1.0)), is_cancelled)
+
+        self._begin(_INSTALLING, tr("From the network, by pip"), make)
+
+    def _begin(self, title: str, what: str, do: Callable[[Report, Callable[[], bool]], object]) -> None:
         def work(tell: Tell, _: Started) -> object:
-            return make_online("", lambda line: tell((line, -1.0)), lambda: self.is_stopped)
+            return do(lambda step, fraction: tell((tr(step), fraction)), lambda: self.is_stopped)
 
-        self._begin(tr("From the network, by pip"), work)
-
-    def _begin(self, what: str, work: Work) -> None:
         if not self.isRunning():
-            self.what = what
+            self.title, self.what = title, what
             self.begin(work)
 
 
@@ -110,7 +117,7 @@ class EngineCard(QFrame):
         self._progress.setVisible(is_busy)
         self._offers.setVisible(not is_busy)
         if is_busy:
-            self._title.setText(tr("Installing the engine"))
+            self._title.setText(self._installer.title)
             self._why.setText(self._installer.what)
         elif self._problem is not None:
             self._title.setText(tr("The engine is not installed"))

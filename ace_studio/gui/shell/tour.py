@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.language import tr, translate_fields
 from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import button, label
+from ace_studio.records.places import resource_folder
 
 if TYPE_CHECKING:
     from ace_studio.gui.shell.main_window import MainWindow
@@ -33,49 +35,11 @@ class Stop:
     step: str = ""
     """Or the button in the line of steps."""
 
+    def __post_init__(self) -> None:
+        translate_fields(self, "title", "text")
 
-STOPS = (
-    Stop(
-        tr("The model"),
-        tr(
-            "This panel says what the opened file is and what it needs. Open your own model with Ctrl+O, or drop its "
-            "file anywhere in the window; drop code and its weights together."
-        ),
-        panel="model",
-    ),
-    Stop(
-        tr("Its inputs"),
-        tr(
-            "Every row is one example of what the model is called with. A size that differs between the rows is traced "
-            "as dynamic; the others are fixed."
-        ),
-        panel="shapes",
-    ),
-    Stop(
-        tr("The next step"),
-        tr(
-            "The button that stands out in this line is always the next thing to do. Code runs only after you trust "
-            "it. Trace then shows the graph, and the line of your code behind every op."
-        ),
-        step="trace",
-    ),
-    Stop(
-        tr("The plan"),
-        tr(
-            "Choose one precision for all ops, other ones for some of them, or a goal such as: at most 1 % of the "
-            "accuracy may be lost. The search then keeps the ops that matter at a higher precision."
-        ),
-        panel="plan",
-    ),
-    Stop(
-        tr("Run and export"),
-        tr(
-            "Run builds every target, measures them in turn with the original, and proves each saved artifact in a "
-            "fresh process. The best one is chosen, and Export writes it to a file."
-        ),
-        step="run",
-    ),
-)
+
+STOPS = msgspec.json.decode((resource_folder() / "tour.json").read_bytes(), type=tuple[Stop, ...])
 
 
 class Tour(QFrame):

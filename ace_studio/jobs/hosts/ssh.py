@@ -10,6 +10,8 @@ import os
 import re
 import shlex
 import subprocess
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from ace_studio.jobs.launch import LaunchOptions, clean_environment
@@ -83,39 +85,7 @@ def no_ssh(error: OSError) -> Problem:
     )
 
 
-_CAUSES = (
-    (
-        r"REMOTE HOST IDENTIFICATION HAS CHANGED|host key for .* has changed",
-        "The key of {host} is not the one that is known",
-        "Find out why: a new installation, or somebody in between. Then: ssh-keygen -R {name}, and ssh {host} once",
-    ),
-    (
-        r"Host key verification failed|No \S+ host key is known",
-        "The key of {host} is not known yet",
-        "Connect once in a terminal and compare the fingerprint: ssh {host}",
-    ),
-    (
-        r"Permission denied|Too many authentication failures|no mutual signature|Load key .*(passphrase|permissions)",
-        "{host} refused the key",
-        "Put your public key there (ssh-copy-id {host}), and a key with a passphrase into ssh-agent (ssh-add)",
-    ),
-    (
-        r"Could not resolve hostname|Name or service not known",
-        "There is no host named {name}",
-        "Check the name; short names are defined in ~/.ssh/config",
-    ),
-    (
-        r"timed out|No route to host|Network is unreachable|Connection refused",
-        "{host} cannot be reached",
-        "Check that it is on, that its SSH server runs and that the network lets you there: ssh {host}",
-    ),
-    (
-        r"Connection (closed|reset)|Broken pipe|not responding|kex_exchange",
-        "The connection to {host} was cut",
-        "Check the network, and try again",
-    ),
-)  # fmt: skip
-"""What OpenSSH says, what that means, and what to do."""
+_CAUSES = tomllib.loads(Path(__file__).with_name("ssh_causes.toml").read_text(encoding="utf-8"))["cause"]
 _NO_PYTHON = re.compile(r"not found|No such file or directory|Permission denied|not recognized", re.IGNORECASE)
 
 
@@ -137,7 +107,7 @@ def connection_problem(host: str, python: str, exit_code: int, said: str) -> Pro
             details=said,
         )
     if exit_code == 255:
-        for pattern, *texts in _CAUSES:
+        for pattern, *texts in (cause.values() for cause in _CAUSES):
             if re.search(pattern, said, re.IGNORECASE):
                 why = next((line for line in lines if re.search(pattern, line, re.IGNORECASE)), last)
                 what, remedy = (text.format(host=host, name=name) for text in texts)

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from ace_studio.gui.dialogs import settings as settings_dialog
 from ace_studio.gui.dialogs.settings import PackList, SettingsDialog
-from ace_studio.jobs.engine_packs import find_packs, install
+from ace_studio.jobs.engine_packs import find_packs
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.session.kept.settings import SETTINGS
-from tests.jobs.packs import make_pack, pack_named
+from tests.jobs.packs import install_anyway, make_pack, pack_named
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def texts(widget) -> str:
 
 def test_a_pack_is_listed_and_removed_unless_it_is_in_use(desk, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    install(make_pack(tmp_path), lambda *_: None)
+    install_anyway(make_pack(tmp_path))
     dialog = SettingsDialog(desk.session, desk.window.theme)
     desk.bot.addWidget(dialog)
     dialog.show()

@@ -10,15 +10,17 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel
 
+from ace_studio.gui.dialogs.install_pack import InstallPackDialog
 from ace_studio.gui.shell.app import Studio
 from ace_studio.jobs import launch
 from ace_studio.jobs.client import WorkerClient
-from ace_studio.jobs.engine_packs import find_packs
+from ace_studio.jobs.engine_packs import find_packs, packs_folder
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import WorkerLost
+from ace_studio.records.safe_file import file_sha256
 from ace_studio.session.document import EngineState
 from ace_studio.session.kept.folders import UserFolders
-from tests.jobs.packs import make_pack, pack_named
+from tests.jobs.packs import beyond_the_longest_path, make_pack, pack_named
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the pack of the tests is a shell script")
 
@@ -48,11 +50,25 @@ def is_running(studio) -> bool:
     return studio.session.document.activity.state not in {EngineState.LOST, EngineState.STARTING}
 
 
-def test_one_click_installs_the_pack_among_the_downloads_and_starts_the_engine(studio, qtbot):
+def question(studio, qtbot) -> InstallPackDialog:
+    """The dialog that asks, once it is there."""
+
+    def shown():
+        return [one for one in studio.window.findChildren(InstallPackDialog) if one.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(shown()))
+    assert len(shown()) == 1 and not find_packs()
+    return shown()[0]
+
+
+def test_the_pack_among_the_downloads_is_installed_after_a_question_and_the_engine_starts(studio, qtbot):
     card = studio.window.engine_card
     assert card.offer_button.text() == f"Install {pack_named()}"
     assert not studio.window.bars.problem.isVisible()
     qtbot.mouseClick(card.offer_button, Qt.MouseButton.LeftButton)
+    dialog = question(studio, qtbot)
+    dialog.tick.setChecked(True)
+    qtbot.mouseClick(dialog.install_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: is_running(studio), timeout=10_000)
     qtbot.waitUntil(lambda: not card.isVisible())
     assert studio.session.settings.interpreter() == find_packs()[0].python
@@ -65,7 +81,7 @@ def test_a_chosen_file_that_is_damaged_is_told_and_the_card_stays(studio, qtbot,
     qtbot.waitUntil(studio.window.bars.problem.isVisible)
     assert "is damaged" in studio.session.document.problems[-1].what
     assert studio.window.engine_card.file_button.isVisible()
-    monkeypatch.setattr(studio.window.commands.installer, "install", lambda file: None)
+    monkeypatch.setattr(studio.window.commands.installer, "examine", lambda file: None)
     qtbot.mouseClick(studio.window.engine_card.file_button, Qt.MouseButton.LeftButton)
     assert not any("is damaged" in one.what for one in studio.session.document.problems)
 
@@ -80,13 +96,70 @@ def test_the_dialog_for_a_pack_starts_at_home_without_a_folder_of_downloads(stud
     assert asked == [str(Path.home()), str(tmp_path / "Downloads")]
 
 
-def test_a_pack_dropped_on_the_window_is_installed_and_cancel_stops_that(studio, qtbot, tmp_path, monkeypatch):
-    card, heard = studio.window.engine_card, []
-    monkeypatch.setattr("ace_studio.jobs.engine_packs.install", _waits(heard))
+def drop(studio, file) -> None:
     mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(tmp_path / "downloads" / f"{pack_named()}.tar.gz"))])
+    mime.setUrls([QUrl.fromLocalFile(str(file))])
     everywhere = Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
     studio.window.dropEvent(QDropEvent(QPointF(5, 5), *everywhere))
+
+
+def open_by_dialog(studio, file) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(file)], ""))
+        studio.window.commands.open_dialog()
+
+
+def open_as_argument(studio, file) -> None:
+    studio.open_first([str(file)])
+
+
+WAYS = [drop, open_by_dialog, open_as_argument]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_named_like_a_pack_is_asked_about_and_return_and_escape_mean_no(studio, qtbot, tmp_path, way):
+    file = tmp_path / "downloads" / f"{pack_named()}.tar.gz"
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape):
+        way(studio, file)
+        dialog = question(studio, qtbot)
+        words = [one.text() for one in dialog.findChildren(QLabel)]
+        assert file_sha256(file) in words and str(file) in words and any("Nobody signed it" in one for one in words)
+        assert not dialog.install_button.isEnabled()
+        qtbot.keyClick(dialog, key)
+        qtbot.waitUntil(lambda: not studio.window.findChildren(InstallPackDialog))
+    assert not find_packs() and studio.window.engine_card.file_button.isVisible()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_attack_named_like_a_pack_is_refused_without_a_question(studio, qtbot, tmp_path, way):
+    (tmp_path / ".bashrc").write_text("alive")
+    file = tmp_path / "downloads" / f"{pack_named()}.tar.gz"
+    make_pack(file.parent, more=beyond_the_longest_path(pack_named(), up=5, to=".bashrc"))
+    way(studio, file)
+    qtbot.waitUntil(studio.window.bars.problem.isVisible)
+    assert "too long" in studio.session.document.problems[-1].why
+    assert (tmp_path / ".bashrc").read_text() == "alive" and not packs_folder().exists()
+    assert not studio.window.findChildren(InstallPackDialog)
+
+
+def test_a_pack_that_is_exchanged_while_the_question_is_open_is_not_installed(studio, qtbot, tmp_path):
+    file = tmp_path / "downloads" / f"{pack_named()}.tar.gz"
+    drop(studio, file)
+    dialog = question(studio, qtbot)
+    make_pack(file.parent, said={"packages": {"torch": "another"}})
+    dialog.tick.setChecked(True)
+    qtbot.mouseClick(dialog.install_button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(studio.window.bars.problem.isVisible)
+    assert "another file than the one" in studio.session.document.problems[-1].why and not find_packs()
+
+
+def test_cancel_stops_an_installation(studio, qtbot, tmp_path, monkeypatch):
+    card, heard = studio.window.engine_card, []
+    monkeypatch.setattr("ace_studio.jobs.pack_install.install", _waits(heard))
+    drop(studio, tmp_path / "downloads" / f"{pack_named()}.tar.gz")
+    dialog = question(studio, qtbot)
+    dialog.tick.setChecked(True)
+    qtbot.mouseClick(dialog.install_button, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(card.cancel_button.isVisible)
     assert not card.file_button.isVisible()
     qtbot.mouseClick(card.cancel_button, Qt.MouseButton.LeftButton)
@@ -114,7 +187,7 @@ def test_a_pack_is_made_from_the_network_with_what_pip_says_shown(studio, qtbot,
 
 
 def _waits(heard):
-    def install(file, report, is_cancelled):
+    def install(offer, consent, report, is_cancelled):
         while not is_cancelled():
             time.sleep(0.01)
         heard.append("cancelled")

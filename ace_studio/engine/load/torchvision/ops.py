@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 
@@ -24,36 +25,7 @@ from ace_studio.engine.progress import Reporter
 
 _EXTENSION = "torchvision.extension"
 """The module of torchvision that loads the library."""
-_POOL = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
-_SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
-_DEFORM = (
-    "Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, SymInt stride_w, "
-    "SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, "
-    "bool use_mask"
-)
-_SCHEMAS = (
-    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    f"roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio, bool aligned) -> Tensor",
-    f"_roi_align_backward(Tensor grad, Tensor rois, {_POOL}, {_SIZES}, int sampling_ratio, bool aligned) -> Tensor",
-    (
-        "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale, "
-        f"int rois_zero_point, {_POOL}, int sampling_ratio, bool aligned) -> Tensor"
-    ),
-    f"roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
-    f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOL}, {_SIZES}) -> Tensor",
-    f"ps_roi_align(Tensor input, Tensor rois, {_POOL}, int sampling_ratio) -> (Tensor, Tensor)",
-    (
-        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, int sampling_ratio, "
-        f"{_SIZES}) -> Tensor"
-    ),
-    f"ps_roi_pool(Tensor input, Tensor rois, {_POOL}) -> (Tensor, Tensor)",
-    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOL}, {_SIZES}) -> Tensor",
-    f"deform_conv2d({_DEFORM}) -> Tensor",
-    f"_deform_conv2d_backward(Tensor grad, {_DEFORM}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",
-    "_cuda_version() -> int",
-)
+_SCHEMAS = msgspec.json.decode(Path(__file__).with_name("schemas.json").read_bytes(), type=tuple[str, ...])
 """All operators that torchvision describes on import; each description raises without a declaration."""
 _KERNELS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     *(("nms", device, nms) for device in ("CPU", "CUDA")),
