@@ -71,10 +71,7 @@ def _document(caught: InputsCaught) -> dict[str, Any]:
 def _show(caught: InputsCaught, console: Console) -> None:
     console.print_table(
         ("module", "class", "calls", "called with"),
-        [
-            (one.path or "(outermost)", one.kind, one.calls, "\n".join(one.inputs))
-            for one in caught.modules[:MOST_MODULES]
-        ],
+        [(one.path or "(outermost)", one.kind, one.calls, one.inputs) for one in caught.modules[:MOST_MODULES]],
     )
     if len(caught.modules) > MOST_MODULES:
         console.print(f"{len(caught.modules) - MOST_MODULES} more modules, see --json")

@@ -52,8 +52,7 @@ def run_sweep_file(
                 sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers
             )
             if runner is not None:
-                hosts = {job.recipe.engine.host for job in jobs}
-                ended = runner.sweep(order, lambda event: _say(event, console), hosts=hosts)
+                ended = runner.sweep(order, lambda event: _say(event, console), jobs=jobs)
             else:
                 python = chosen_python(paths[0].absolute())
                 ended = _follow(

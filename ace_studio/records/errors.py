@@ -120,6 +120,11 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def one_line(text: object) -> str:
+    r"""`visible`, and in one line: for names, whose line ends (``\u000a`` here) could pass for words of the program."""
+    return visible(str(text)).replace("\n", r"\u000a").replace("\t", r"\u0009")
+
+
 def _plain_text(text: str, *, limit: int) -> str:
     """The text without its middle if it is too long, and `visible`."""
     if len(text) > limit:
@@ -132,7 +137,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     ``where`` is ``file:line`` (or ``file:line, module path``) when a place is known, else empty.
     ``details`` may hold a log or a traceback; it is shown on request, never by default. Texts are made fit to be sent
-    and shown (`_plain_text`), because they quote what comes from outside.
+    and shown (`_plain_text`), because they quote what comes from outside; ``what`` and ``where`` are one line each.
     """
 
     code: ErrorCode
@@ -146,6 +151,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("what", "why", "remedy", "where", "details"):
             text = getattr(self, name)
             plain = _plain_text(text, limit=DETAILS_LIMIT if name == "details" else TEXT_LIMIT)
+            plain = one_line(plain) if name in ("what", "where") else plain
             if plain != text:
                 msgspec.structs.force_setattr(self, name, plain)
 
@@ -155,9 +161,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return _EXIT_CODES.get(self.code, ExitCode.JOB_FAILED)
 
     def as_text(self) -> str:
-        """The problem as plain lines: what, then why, remedy and where, each on its own line."""
+        """The problem as plain lines: what, then why, remedy and where, a line each; what follows in one is indented."""
         labelled = (("why", self.why), ("remedy", self.remedy), ("where", self.where))
-        return "\n".join([self.what, *(f"  {label}: {text}" for label, text in labelled if text)])
+        said = [self.what, *(f"  {label}: {text}" for label, text in labelled if text)]
+        return "\n".join(one.replace("\n", "\n    ") for one in said)
 
 
 class AceError(Exception):

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode, message_of
+from ace_studio.records.private_folder import make_private
 from ace_studio.records.recipes.file import parse_recipe, read_recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
@@ -158,7 +159,7 @@ class Autosave:
 
     def _write(self, saved: SavedChoices) -> None:
         path = self._path(saved.name)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_private(self._folder)
         is_new = not path.exists()
         write_atomically(path, msgspec.json.encode(saved), sync=False)
         with contextlib.suppress(OSError):  # another window may remove one of them now

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.private_folder import make_private
 from ace_studio.records.results import CaptureReport
 from ace_studio.records.safe_file import LARGEST_KEPT_BYTES, read_plain, write_atomically
 
@@ -54,7 +55,7 @@ class KeptGraphs:
 
     def _write(self, path: Path, kept: KeptGraph) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_private(self._folder)
             write_atomically(path, zlib.compress(msgspec.msgpack.encode(kept), 1))
             oldest = sorted(self._folder.glob("*.msgpack.z"), key=lambda one: one.stat().st_mtime)[:-KEPT]
             for each in oldest:
