@@ -161,7 +161,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return _EXIT_CODES.get(self.code, ExitCode.JOB_FAILED)
 
     def as_text(self) -> str:
-        """The problem as plain lines: what, then why, remedy and where, a line each; what follows in one is indented."""
+        """The problem as plain lines: what, then why, remedy and where; a line end in one of them is indented."""
         labelled = (("why", self.why), ("remedy", self.remedy), ("where", self.where))
         said = [self.what, *(f"  {label}: {text}" for label, text in labelled if text)]
         return "\n".join(one.replace("\n", "\n    ") for one in said)

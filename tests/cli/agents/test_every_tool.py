@@ -220,15 +220,15 @@ def test_export_replaces_what_is_listed_and_nothing_more(work, call):
 
 
 def test_export_does_not_follow_links_of_a_stranger_s_folder(home, work, call):
-    write_run(work / "run")
-    (work / "run" / "artifacts" / "net.pt2").unlink()
-    (work / "run" / "artifacts" / "net.pt2").symlink_to(home / ".ssh" / "id_rsa")
-    (answer,) = call(("export", {"folder": str(work / "run"), "to": str(work / "copy.pt2")}))
-    assert "SECRET" not in told(answer) and not (work / "copy.pt2").exists()
+    write_run(work / "run", "artifacts/net.xml")
+    (work / "run" / "artifacts" / "net.bin").symlink_to(home / ".ssh" / "id_rsa")
+    (answer,) = call(("export", {"folder": str(work / "run"), "to": str(work / "copy.xml")}))
+    assert "No tool may read" in told(answer) and not (work / "copy.bin").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a link is looked for once")
-def test_a_folder_that_is_swapped_for_a_link_during_the_copy_gets_nothing(home, work, call, monkeypatch):
+@pytest.mark.parametrize("moment", ["_check_places", "_compared"])
+def test_a_folder_that_is_swapped_for_a_link_after_it_was_judged_gets_nothing(moment, home, work, call, monkeypatch):
     write_run(work / "run")
     (work / "place").mkdir()
     done = threading.Event()
@@ -238,14 +238,19 @@ def test_a_folder_that_is_swapped_for_a_link_during_the_copy_gets_nothing(home, 
         (work / "place").symlink_to(home / ".ssh")
         done.set()
 
-    original = artifacts._compared
+    original = getattr(artifacts, moment)
 
-    def compare_late(source, copy):
-        threading.Thread(target=swap).start()
-        assert done.wait(10)
-        return original(source, copy)
+    def swap_then(*values):
+        if moment == "_compared":
+            threading.Thread(target=swap).start()
+            assert done.wait(10)
+        found = original(*values)
+        if not done.is_set():
+            threading.Thread(target=swap).start()
+            assert done.wait(10)
+        return found
 
-    monkeypatch.setattr(artifacts, "_compared", compare_late)
+    monkeypatch.setattr(artifacts, moment, swap_then)
     (answer,) = call(("export", {"folder": str(work / "run"), "to": str(work / "place" / "authorized_keys")}))
     assert answer.is_error
     assert [one.name for one in (home / ".ssh").iterdir()] == ["id_rsa"]
