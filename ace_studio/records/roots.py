@@ -21,8 +21,9 @@ from pathlib import Path
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.places import resource_folder
 
-_CODE_SUFFIXES = (".py", ".pyc", ".pyd", ".pth")
-"""A new file of these would run by itself: `sitecustomize.py`, or a module in front of another of its name."""
+_CODE_SUFFIXES = (".py", ".pyc", ".pyd", ".so", ".pth", ".sh", ".bat", ".cmd", ".desktop")
+"""A new file of these may run by itself, such as a module in front of another of its name."""
+_RUN_BY_PYTHON = {"__init__.py", "sitecustomize.py", "usercustomize.py"}
 _OF_PYTHON = {"site-packages", "dist-packages"}
 
 
@@ -49,17 +50,16 @@ class Roots:
         place = resolved(path)
         if not _is_open(place, self.write):
             raise _refusal(path, place, "write")
-        whose = "ACE Studio itself" if any(place.is_relative_to(one.resolve()) for one in self.own) else ""
-        if not whose and (_OF_PYTHON & set(place.parts) or any(map(place.is_relative_to, _folders_of_python()))):
-            whose = "a Python"
-        if whose:
-            raise AceError.of(
-                ErrorCode.UNTRUSTED,
-                f"No tool writes to {path}",
-                why=f"{place} lies in a folder of {whose}",
-                remedy="Name another folder",
-            )
-        return place
+        if any(place.is_relative_to(one.resolve()) for one in self.own):
+            why = "lies in a folder of ACE Studio itself"
+        elif _OF_PYTHON & set(place.parts) or any(map(place.is_relative_to, _folders_of_python())):
+            why = "lies in a folder of a Python"
+        elif place.name in _RUN_BY_PYTHON:
+            why = "would be run by Python"
+        else:
+            return place
+        what, remedy = f"No tool writes to {path}", "Name another place"
+        raise AceError.of(ErrorCode.UNTRUSTED, what, why=f"{place} {why}", remedy=remedy)
 
     def writable(self, path: Path) -> Path:
         """The place of a path that is new, or that the call may replace. Raises: AceError(UNTRUSTED) if it is neither.

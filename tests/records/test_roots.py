@@ -61,7 +61,7 @@ def test_what_is_there_stays_unless_it_is_listed(work):
     refused(Roots(write=(work,), replaceable=(work / "full",)).writable, work / "full" / "result.json")
 
 
-@pytest.mark.parametrize("name", ["sitecustomize.py", "torch.py", "x.pth", "x.pyc"])
+@pytest.mark.parametrize("name", ["torch.py", "x.pth", "x.pyc", "torch.so", "x.desktop"])
 def test_no_new_file_is_one_that_runs_by_itself(work, name):
     assert "may run by itself" in refused(Roots(write=(work,)).writable, work / name).why
 
@@ -76,6 +76,8 @@ def test_neither_a_python_nor_the_program_itself_is_written_to(work, tmp_path):
     assert "of a Python" in refused(roots.writable, Path(sysconfig.get_paths()["purelib"]) / "x.onnx").why
     assert "of ACE Studio itself" in refused(roots.writable, own / "trusted.json").why
     assert "of ACE Studio itself" in refused(roots.writable, work / "link" / "runs").why
+    for name in ("sitecustomize.py", "deep/__init__.py"):
+        assert "run by Python" in refused(roots.inside, work / name).why
 
 
 def test_reading_has_roots_too_and_what_may_be_written_may_be_read(work, tmp_path):

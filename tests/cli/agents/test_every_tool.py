@@ -18,7 +18,7 @@ from ace_studio.jobs.client import WorkerClient
 from ace_studio.jobs.devices.measuring import Measured
 from ace_studio.records import messages, sweeps
 from ace_studio.records.fixes import FixStatus
-from ace_studio.records.results import CaptureReport, encode_result
+from ace_studio.records.results import CaptureReport, decode_result, encode_result
 from ace_studio.records.roots import Roots
 from ace_studio.records.values import OpValues
 from ace_studio.session import artifacts
@@ -204,6 +204,22 @@ def test_export_puts_a_strangers_bytes_on_nothing(artifact, to, home, work, call
     (answer,) = call(("export", {"folder": str(work / "run"), "to": str(work / to)}))
     assert "No tool" in told(answer)
     assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_is_exported_with_its_code_but_not_as_a_module_of_python(work, call):
+    run = write_run(work / "run", "artifacts/net/run_pieces.py")
+    made = decode_result((run / "result.json").read_bytes())
+    made = replace(made, runs=(replace(made.runs[0], artifact="artifacts/net"),))
+    (run / "result.json").write_bytes(encode_result(made))
+    values = {"folder": str(run), "to": str(work / "copy")}
+    (answer,) = call(("export", values))
+    assert not answer.is_error and (work / "copy" / "run_pieces.py").is_file()
+    for name in ("__init__.py", "deep/.bashrc"):
+        (run / "artifacts" / "net" / "deep").mkdir(exist_ok=True)
+        (run / "artifacts" / "net" / name).write_text("STRANGE")
+        (answer,) = call(("export", values | {"to": str(work / "torch")}))
+        assert "No tool" in told(answer) and not (work / "torch").exists()
+        (run / "artifacts" / "net" / name).unlink()
 
 
 def test_export_replaces_what_is_listed_and_nothing_more(work, call):
