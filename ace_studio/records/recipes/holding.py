@@ -20,7 +20,6 @@ from ace_studio.records.scratch import is_alive, process_mark
 
 WAIT_S = 0.3
 """A save takes milliseconds; a command may hold the file for as long as it works on it."""
-_LARGEST_BYTES = 10_000
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,11 +47,7 @@ def holding(path: Path | None, *, wait_s: float = WAIT_S) -> Iterator[None]:
     target = path if is_for_others(path) else path.resolve()
     with steady_folder(target.parent) as folder:
         note = folder / f".{target.name}.held"
-        until_s = time.monotonic() + wait_s
-        while (is_ours := _take(note)) is False:
-            if time.monotonic() > until_s:
-                raise _held(target, _read(note))
-            time.sleep(0.02)
+        is_ours = _is_taken(note, target, until_s=time.monotonic() + wait_s)
         try:
             yield
         finally:
@@ -60,46 +55,36 @@ def holding(path: Path | None, *, wait_s: float = WAIT_S) -> Iterator[None]:
                 note.unlink(missing_ok=True)
 
 
-def _take(note: Path) -> bool | None:
-    """Whether the file is ours now; None if nothing can be written there, which the save will tell."""
-    holder = _read(note)
-    if holder is not None and holder.machine == socket.gethostname() and not is_alive(holder.process):
-        with suppress(OSError):
-            note.unlink()  # that process was killed
-    user = ""
+def _is_taken(note: Path, target: Path, *, until_s: float) -> bool:
+    machine, user = socket.gethostname(), "unknown"
     with suppress(KeyError, ImportError, OSError):
         user = getpass.getuser()
-    ours = Holder(
-        process=process_mark(os.getpid()),
-        machine=socket.gethostname(),
-        user=user,
-        since=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    try:
-        with note.open("xb") as stream:
-            stream.write(msgspec.json.encode(ours))
-    except FileExistsError:
-        return False
-    except OSError:
-        return None
-    return True
-
-
-def _read(note: Path) -> Holder | None:
-    with suppress(OSError, msgspec.DecodeError):
-        return decode_plain(read_plain(note, most=_LARGEST_BYTES), Holder)
-    return None
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    ours = Holder(process=process_mark(os.getpid()), machine=machine, user=user, since=since)
+    while True:
+        holder = None
+        with suppress(OSError, msgspec.DecodeError):
+            holder = decode_plain(read_plain(note), Holder)
+        try:
+            if holder is not None and holder.machine == machine and not is_alive(holder.process):
+                note.unlink(missing_ok=True)  # that process was killed
+            with note.open("xb") as stream:
+                stream.write(msgspec.json.encode(ours))
+        except FileExistsError:
+            if time.monotonic() > until_s:
+                raise _held(target, holder) from None
+            time.sleep(0.02)
+        except OSError:
+            return False
+        else:
+            return True
 
 
 def _held(path: Path, holder: Holder | None) -> AceError:
     who = "another process"
     if holder is not None:
-        process = holder.process.partition(".")[0]
-        who = f"process {process} of user {holder.user or 'unknown'} on {holder.machine}, since {holder.since}"
-    return AceError.of(
-        ErrorCode.RECIPE,
-        f"{path.name} is being changed by somebody else",
-        why=f"it is held by {who}",
-        remedy=f"Try again when that has ended; nothing was written. If nothing is, remove .{path.name}.held",
-        where=str(path),
-    )
+        number = holder.process.partition(".")[0]
+        who = f"process {number} of user {holder.user} on {holder.machine}, since {holder.since}"
+    remedy = f"Try again when that has ended; nothing was written. If nothing is, remove .{path.name}.held"
+    what = f"{path.name} is being changed by somebody else"
+    return AceError.of(ErrorCode.RECIPE, what, why=f"it is held by {who}", remedy=remedy, where=str(path))
