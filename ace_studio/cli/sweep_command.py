@@ -46,33 +46,18 @@ def run_sweep_file(
     jobs = read_jobs(paths)
     runner = kept_runner.get()
     with console.progress():
-        if runner is not None or is_frozen:
-            sweep, folder, _, _ = read_sweep(paths)
-            order = sweeps.SweepOrder(
-                sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers
-            )
-            if runner is not None:
-                ended = runner.sweep(order, lambda event: _say(event, console), jobs=jobs)
-            else:
-                python = chosen_python(paths[0].absolute())
-                ended = _follow(
-                    replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python), console
-                )
-            if ended.report is None:
-                raise AceError(*ended.problems)
-            report = ended.report
+        sweep, folder, _, _ = read_sweep(paths)
+        order = sweeps.SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
+        if runner is not None:
+            ended = runner.sweep(order, lambda event: _say(event, console), jobs=jobs)
         else:
-            from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415 - Dask takes a second
-
-            options = SweepOptions(
-                scheduler=scheduler,
-                interpreter=chosen_python(paths[0].absolute()),
-                trust=trust,
-                workers=workers,
-                mlflow=mlflow,
-                on_event=lambda event: _say(event, console),
+            python = chosen_python(paths[0].absolute())
+            ended = _follow(
+                replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python), console
             )
-            report = run_sweep(jobs, out, options)
+    if ended.report is None:
+        raise AceError(*ended.problems)
+    report = ended.report
     console.answer(report, lambda found, to: show_sweep(found, to, out))
     return exit_code(report)
 

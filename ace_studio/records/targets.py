@@ -6,8 +6,10 @@ and the engine read the row. `register` adds a row from outside of the package.
 
 from __future__ import annotations
 
+import json
 import os
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
@@ -76,76 +78,13 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ONNX_PACKAGES = "'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'onnxruntime>=1.23,<2'"
-_ONNX = """\
-import onnxruntime
-
-options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = {threads}
-session = onnxruntime.InferenceSession(
-    {path}, options, providers=["CPUExecutionProvider"]
-)
-outputs = session.run(None, dict(zip([one.name for one in session.get_inputs()], inputs)))"""
-_OPENVINO = """\
-import openvino
-
-options = {{{options}"INFERENCE_NUM_THREADS": {threads}}}
-model = openvino.Core().compile_model({path}, "CPU", options)
-outputs = list(model(inputs).values())"""
-_EXPORTED = """\
-import torch
-import torch.ao.quantization.fx._decomposed  # registers the 8-bit operators
-
-torch.set_num_threads({threads})
-torch.set_grad_enabled(False)
-model = torch.export.load({path}).module()
-outputs = model(*map(torch.from_numpy, inputs))"""
-_COMPILED = _EXPORTED.replace(
+_OPENING_FILE = Path(__file__).with_name("opening.json")
+_OPENING = {name: "\n".join(lines) for name, lines in json.loads(_OPENING_FILE.read_text(encoding="utf-8")).items()}
+_COMPILED = _OPENING["exported"].replace(
     "model = torch.export.load({path}).module()",
     "torch._inductor.config.freezing = True  # weights are constants, as when it was measured\n"
     "model = torch.compile(torch.export.load({path}).module())",
 )
-_LITERT = """\
-from ai_edge_litert.interpreter import Interpreter
-
-model = Interpreter({path}, num_threads={threads})
-
-
-def run(inputs):
-    places = [one["index"] for one in model.get_input_details()]
-    for place, one in zip(places, inputs):
-        model.resize_tensor_input(place, one.shape, strict=True)
-    model.allocate_tensors()
-    for place, one in zip(places, inputs):
-        model.set_tensor(place, one)
-    model.invoke()
-    return [model.get_tensor(one["index"]) for one in model.get_output_details()]
-
-
-outputs = run(inputs)"""
-_CORE_ML = """\
-import coremltools  # on a Mac: Core ML chooses the units and the threads
-
-model = coremltools.models.MLModel({path})
-spec = model.get_spec().description
-
-
-def run(inputs):
-    names = [one.name for one in spec.input]
-    given = [one if one.dtype.kind == "f" else one.astype("int32") for one in inputs]
-    found = model.predict(dict(zip(names, given)))
-    return [found[one.name] for one in spec.output]
-
-
-outputs = run(inputs)"""
-_PACKAGE = """\
-import os
-
-import torch
-
-os.environ["AOTI_RUNTIME_CHECK_INPUTS"] = "1"  # its code checks types, sizes and strides only if asked
-model = torch._inductor.aoti_load_package({path})
-outputs = model(*(torch.from_numpy(one).contiguous() for one in inputs))"""
-
 _COMPILER = ("torch._dynamo",)
 
 # The speed-ups were measured with one thread on a Zen 4 processor (avx512_vnni, avx512_bf16) with torch 2.13,
@@ -156,7 +95,7 @@ _ROWS = (
         label="PyTorch eager",
         implementation="ace_studio.engine.targets.torch.eager:EagerTarget",
         opening_imports=_COMPILER,
-        opening_code=_EXPORTED,
+        opening_code=_OPENING["exported"],
         times_source="each op of the captured graph called by itself in eager torch; median of several rounds",
         is_soon_built=True,
     ),
@@ -181,7 +120,7 @@ _ROWS = (
         label="AOTInductor",
         implementation="ace_studio.engine.targets.torch.aoti:AotiTarget",
         opening_imports=_COMPILER,
-        opening_code=_PACKAGE,
+        opening_code=_OPENING["package"],
         install="apt-get install g++",
         is_in_auto=False,  # as fast as Inductor, but the build takes several times as long
     ),
@@ -189,7 +128,7 @@ _ROWS = (
         name="onnxruntime",
         label="ONNX Runtime",
         implementation="ace_studio.engine.targets.onnxruntime.target:OnnxRuntimeTarget",
-        opening_code=_ONNX,
+        opening_code=_OPENING["onnx"],
         packages=("onnxruntime", "onnx", "onnxscript"),
         install=f"pip install {_ONNX_PACKAGES}",
         frontends=("torch", "onnx"),
@@ -202,7 +141,7 @@ _ROWS = (
         name="openvino",
         label="OpenVINO",
         implementation="ace_studio.engine.targets.openvino.target:OpenVinoTarget",
-        opening_code=_OPENVINO,
+        opening_code=_OPENING["openvino"],
         packages=("openvino", "nncf", "onnx", "onnxscript"),
         install="pip install 'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'openvino>=2025.3,<2027' 'nncf>=3.0,<4'",
         frontends=("torch", "onnx"),
@@ -225,7 +164,7 @@ _ROWS = (
         name="litert",
         label="LiteRT",
         implementation="ace_studio.engine.targets.litert.target:LiteRtTarget",
-        opening_code=_LITERT,
+        opening_code=_OPENING["litert"],
         packages=("ai_edge_litert", "ai_edge_quantizer", "litert_torch"),
         install="pip install 'litert-torch>=0.10,<0.11'",
         rounding=RoundingStyle.RESULTS,
@@ -235,7 +174,7 @@ _ROWS = (
         is_built_for_sizes=True,
         label="Core ML",
         implementation="ace_studio.engine.targets.coreml.target:CoreMlTarget",
-        opening_code=_CORE_ML,
+        opening_code=_OPENING["core_ml"],
         packages=("coremltools",),
         install="pip install 'coremltools>=9,<10'",
         rounding=RoundingStyle.RESULTS,

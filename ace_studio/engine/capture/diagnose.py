@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -17,13 +19,13 @@ from ace_studio.records.errors import ErrorCode, Problem
 _MAX_DETAILS = 20_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Diagnosis:
     """One row: how the cause is recognised, and how it is explained. ``{owner}`` is ``forward() of X``."""
 
-    exceptions: str
+    exceptions: str = ""
     """Names of exception classes, any of which must be among the error's bases; empty for all."""
-    pattern: str
+    pattern: str = ""
     """Must be found in the tracer's message or kind."""
     what: str
     why: str
@@ -48,143 +50,17 @@ class Failure:
     """Number of the user's example that the graph does not reproduce; 0 if it is about none."""
 
 
-_FX_ROWS = (
-    # The last capture method cannot tell a size from a value: it sees only that a decision depends on the input.
-    Diagnosis(
-        "TraceError",
-        r"cannot be used as inputs to control flow",
-        "{owner} decides by something that depends on its input",
-        "placeholders have neither sizes nor values while this method traces, and a graph records one path",
-        "For values use torch.where or torch.cond; a size that is always the same can be read from an attribute.",
-    ),
-    Diagnosis(
-        "TraceError",
-        r"cannot be iterated",
-        "{owner} loops over a tensor, or unpacks one into names",
-        "how many parts there are is not known to a placeholder",
-        "Take the parts by index (parts[0], parts[1]), or leave this to another capture method.",
-    ),
-    Diagnosis(
-        "TraceError RuntimeError TypeError",
-        r"'len' is not supported in symbolic tracing|\b(Proxy|Attribute)\b",
-        "{owner} gives a placeholder to a function that wants a plain number",
-        "the function is not one of torch's, so the call is not recorded by itself",
-        "Add a control for that function: as = 'fx_wrap' records the call instead of making it.",
-    ),
-)
-_VALUE_BRANCH = Diagnosis(
-    "",
-    r"data-dependent branching|could not guard on data-dependent expression|bool\(\) on a .*tensor",
-    "{owner} chooses a branch by a tensor's value",
-    "a graph records one path; this value is known only when it runs",
-    "Use torch.where or torch.cond there, with two results of the same shape; a plain argument can choose instead of a "
-    "tensor. Multiplying one result by the condition is not the same: it keeps that result's shape and its NaN.",
-)
-
-ROWS: tuple[Diagnosis, ...] = (
-    # What the tracer calls a user error comes first: in some releases it is a kind of "unsupported" as well.
-    Diagnosis(
-        "UserError ConstraintViolationError",
-        r"specialized it to be a constant|specialized to be a constant|inferred to be a constant|specialized due to",
-        "{owner} fixes a size that must stay free{sizes}",
-        "the examples or the recipe say that it changes, but the code turns it into one number or compares with one",
-        "Remove what needs one size (==, int(), math functions, a Python loop over it), or give one size only.",
-    ),
-    Diagnosis(
-        "UserError ConstraintViolationError",
-        r"constraints violated",
-        "{owner} does not accept every size that the examples ask for{sizes}",
-        "the code ties the size to another one, to a multiple, or to a limit",
-        "Choose example sizes that obey the same rule, or set that dimension to static in the recipe.",
-    ),
-    Diagnosis(
-        "",
-        r"in output, which is not a known type",
-        "{owner} returns {kind}, an object that torch does not see into",
-        "a graph gives tensors back, in tuples, lists, dictionaries, named tuples or dataclasses",
-        "Return the tensors themselves; a text model stops returning its cache if the examples say use_cache=False.",
-        is_about_line=False,
-    ),
-    Diagnosis(
-        "",
-        r"pack_padded_sequence|pad_packed_sequence|packedsequence",
-        "{owner} packs rows of different lengths",
-        "a packed sequence is as long as the sum of the lengths, which are values, so a graph has no size for it",
-        "Give the recurrent layer the padded rows, and set what lies behind the end of each row to 0 afterwards "
-        "(torch.where with a mask): in one direction the other results are the same.",
-    ),
-    *_FX_ROWS,
-    _VALUE_BRANCH,
-    Diagnosis(
-        "",
-        r"could not extract specialized integer|data-dependent (value|operator)|\.item\(\)|_local_scalar_dense",
-        "{owner} turns a tensor's value into a plain number",
-        "the number is known only when the graph runs, so neither sizes nor Python code may depend on it",
-        "Keep it a tensor (a mask instead of a slice), or pass the number as a plain argument.",
-    ),
-    Diagnosis(
-        "",
-        r"dynamicoutputshape|dynamic shape operator|nonzero|masked_select|unique",
-        "{owner} makes a tensor whose size depends on values",
-        "a graph needs to know how its sizes follow from the input sizes",
-        "Use a mask and a fixed size instead of selecting (torch.where with three arguments, topk with a fixed k).",
-    ),
-    Diagnosis(
-        "",
-        r"numpy\(\)|numpy_array|numpy conversion|\.numpy|np\.",
-        "{owner} leaves torch for numpy",
-        "only operations on torch tensors are recorded",
-        "Use the torch function of the same meaning, or compute it once outside forward and keep it as a buffer.",
-    ),
-    Diagnosis(
-        "",
-        r"scriptmodule|scriptfunction|torchscript|torch\.jit",
-        "{owner} calls a part compiled with TorchScript",
-        "what it does inside cannot be recorded a second time",
-        "Use the Python version of that module instead of the compiled one.",
-    ),
-    Diagnosis(
-        "",
-        r"compiler\.disable|_dynamo\.disable",
-        "{owner} calls a function that is kept away from the tracer",
-        "it is marked as disabled, by a decorator or by a control, and a whole graph cannot hold such a call",
-        "Take the mark away; as = 'nonstrict_trace' records what such a function does without reading its code.",
-    ),
-    Diagnosis(
-        "",
-        r"graph_break\(\)|skipped|skip function|marked as skipped|builtin|c function|disallowed",
-        "{owner} calls something that cannot be recorded",
-        "its Python or compiled code is not made of torch operations",
-        "Add a control for the function: as = 'nonstrict_trace' runs it instead of reading it; or move the call out.",
-    ),
-    Diagnosis(
-        "",
-        r"generator|context manager|try/except|exception handler|with block",
-        "{owner} uses a Python construct that cannot be recorded",
-        "control flow around tensors must be plain for a graph to be drawn from it",
-        "Take the construct out of forward, or do its work before the model is called.",
-    ),
-    Diagnosis(
-        "OutOfMemoryError MemoryError",
-        "",
-        "There was not enough memory to capture {owner}",
-        "capturing keeps one description of every intermediate result",
-        "Use smaller examples, or close other programs.",
-    ),
-    Diagnosis(
-        "RecursionError",
-        "",
-        "{owner} calls itself too deeply to be recorded",
-        "every call is followed, and Python's limit was reached",
-        "Turn the recursion into a loop.",
-    ),
-)
+_TABLE = Path(__file__).with_name("diagnoses.json")
+ROWS = tuple(Diagnosis(**row) for row in json.loads(_TABLE.read_text(encoding="utf-8")))
+"""The first that fits counts. What the tracer calls a user error comes first: in some releases it is a kind of
+"unsupported" as well. TraceError is of the last capture method, which cannot tell a size from a value: it sees only
+that a decision depends on the input.
+"""
 _FALLBACK = Diagnosis(
-    "",
-    "",
-    "{owner} does something that cannot be recorded in a graph",
-    "the operation on that line could not be followed",
-    "Write that line with plain torch operations, or move it out of forward; the details hold torch's own message.",
+    what="{owner} does something that cannot be recorded in a graph",
+    why="the operation on that line could not be followed",
+    remedy="Write that line with plain torch operations, or move it out of forward; the details hold torch's own "
+    "message.",
 )
 _SIZE_NAME = re.compile(r"L((?:\['?[^\]']+'?\])+)\.size\(\)\[(\d+)\]")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,44 +48,8 @@ class TypoHint:
     remedy: str
 
 
-_TYPOS = (
-    TypoHint(
-        r'missing the required "forward"',
-        "the class has no method of that name",
-        "Define forward(self, ...) in the class; check its name and its indentation.",
-    ),
-    TypoHint(
-        r"No module named 'transformers\.utils\.fx'|cannot import name 'torchdynamo'",
-        "that name is in old texts only; no current release has it",
-        "Leave the import out: the tracers are called for you, and [[capture.controls]] marks single functions.",
-    ),
-    TypoHint(
-        r"'builtin_function_or_method' object is not subscriptable",
-        "square brackets follow the name of a method that was not called (x.size is one)",
-        "Write x.size(0) or x.shape[0].",
-    ),
-    TypoHint(
-        r"'builtin_function_or_method' object|unsupported operand type\(s\) .*(method|function)",
-        "a method's name is used where its result is meant",
-        "Call it, with parentheses.",
-    ),
-    TypoHint(
-        r"'\w+' object has no attribute '\w+'",
-        "there is no such name on that object",
-        "Check the spelling, and that __init__ sets it.",
-    ),
-    TypoHint(r"name '\w+' is not defined", "the name was never assigned or imported", "Import or define it."),
-    TypoHint(
-        r"does not require grad and does not have a grad_fn",
-        "forward computes gradients, and models are called without them here (torch.no_grad), as for inference",
-        "Decorate forward with @torch.enable_grad().",
-    ),
-    TypoHint(
-        r"Expected all tensors to be on the same device",
-        "forward makes a tensor on another device than the model's",
-        "Make it with device=x.device, or register it as a buffer.",
-    ),
-)
+_TABLE = Path(__file__).with_name("mistakes.json")
+_TYPOS = tuple(TypoHint(**row) for row in json.loads(_TABLE.read_text(encoding="utf-8")))
 
 
 def set_seed(seed: int = FORWARD_SEED) -> None:

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import sqlite3
 
 SCHEMA_VERSION = 4
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS run (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    date TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    title TEXT NOT NULL,
-    status TEXT NOT NULL,
-    target TEXT NOT NULL,
-    precision TEXT NOT NULL,
-    latency_ms REAL,
-    speedup REAL,
-    metric REAL,
-    metric_drop REAL,
-    size_bytes INTEGER,
-    output TEXT NOT NULL,
-    tags TEXT NOT NULL DEFAULT '[]',
-    recipe_toml TEXT NOT NULL,
-    result_json BLOB NOT NULL,
-    folder TEXT NOT NULL DEFAULT '',
-    note TEXT NOT NULL DEFAULT '',
-    float_speedup REAL
-);
-CREATE INDEX IF NOT EXISTS run_by_fingerprint ON run (fingerprint);
-"""
 _MIGRATIONS: dict[int, str] = {
     1: "ALTER TABLE run ADD COLUMN folder TEXT NOT NULL DEFAULT ''",
     2: "ALTER TABLE run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
@@ -51,7 +28,7 @@ def prepare(database: sqlite3.Connection) -> None:
     if version > SCHEMA_VERSION:
         raise database.DatabaseError(f"it was written by a newer ACE Studio (schema {version})")
     if version == 0:
-        database.executescript(_SCHEMA)
+        database.executescript(Path(__file__).with_name("history.sql").read_text(encoding="utf-8"))
     for older in range(max(version, 1) if version else SCHEMA_VERSION, SCHEMA_VERSION):
         database.execute(_MIGRATIONS[older])
     if version < SCHEMA_VERSION:
