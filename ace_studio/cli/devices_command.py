@@ -17,7 +17,7 @@ from ace_studio.records.devices import Device, DeviceCheck, DeviceKind, make_dev
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.results import REPORT_NAME, RESULT_NAME
-from ace_studio.records.roots import place_to_write
+from ace_studio.records.roots import present
 from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.devices import DeviceList
 from ace_studio.session.kept.folders import UserFolders
@@ -90,8 +90,8 @@ def measure(
     if run.isdecimal() and not folder.is_dir():
         past = history.get(int(run))
         folder, expected = Path(past.summary.output), past.result
-    folder = place_to_write(folder / RESULT_NAME).parent
-    place_to_write(folder / REPORT_NAME)
+    folder = present.get().writable(folder / RESULT_NAME).parent
+    present.get().writable(folder / REPORT_NAME)
     result = run_in(folder, expected)
     indices = () if index is None else (index,)
 

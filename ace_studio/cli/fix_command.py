@@ -18,7 +18,7 @@ from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranke
 from ace_studio.records.messages import FixRequest
 from ace_studio.records.patches import apply_patch, together
 from ace_studio.records.recipes.edit import add_controls
-from ace_studio.records.roots import place_to_write
+from ace_studio.records.roots import present
 from ace_studio.records.safe_file import write_atomically
 
 _AT = re.compile(r"^(.+):(\d+)$")
@@ -92,8 +92,8 @@ def _take(
     wanted_patches = _best(fixes, lambda one: bool(one.patch)) if patch_path is not None or write_source else []
     by_file = _by_file(wanted_patches)
     if write_source:
-        by_file = {place_to_write(path): ones for path, ones in by_file.items()}
-    recipe_path = recipe_path and place_to_write(recipe_path)
+        by_file = {present.get().writable(path): ones for path, ones in by_file.items()}
+    recipe_path = recipe_path and present.get().writable(recipe_path)
     patched = {path: _together(path, ones) for path, ones in by_file.items()}
     if recipe_path is not None:
         wanted = [one.control for one in _best(fixes, lambda one: one.control is not None) if one.control is not None]

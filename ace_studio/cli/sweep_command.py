@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated
@@ -16,7 +14,7 @@ from ace_studio.cli.console import Console
 from ace_studio.cli.follow import chosen_python, kept_runner
 from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import sweeps
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.errors import AceError, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs, read_sweep
 
@@ -35,14 +33,6 @@ def run_sweep_file(
 ) -> int:
     """Run every combination of recipes and axes, and compare all of them."""
     console = Console(as_json=as_json)
-    is_frozen = bool(getattr(sys, "frozen", False))  # it has no Dask; the Python that runs the sweep does
-    needed = () if is_frozen else ("distributed", "jinja2")
-    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
-        raise AceError.of(
-            ErrorCode.NOT_INSTALLED,
-            f"A sweep needs {' and '.join(missing)}",
-            remedy="pip install 'ace-studio[sweep]'",
-        )
     jobs = read_jobs(paths)
     runner = kept_runner.get()
     with console.progress():

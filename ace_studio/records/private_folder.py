@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 from ace_studio.records.places import APP_NAME
@@ -16,8 +15,7 @@ def make_private(folder: Path) -> None:
     """
     for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
-    for own in (folder, folder.parent):
-        if os.name == "posix" and (own == folder or own.name == APP_NAME):
-            status = own.stat()
-            if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & 0o077:
-                own.chmod(0o700)
+    for own in (folder, folder.parent) if folder.parent.name == APP_NAME else (folder,):
+        status = own.stat()
+        if os.name == "posix" and status.st_uid == os.getuid() and status.st_mode & 0o077:
+            own.chmod(0o700)

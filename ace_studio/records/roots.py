@@ -37,9 +37,13 @@ class Roots:
     """Folders of ACE Studio for this user, where nothing is written for others."""
     replaceable: tuple[Path, ...] = ()
     """What is there and may be written over or changed in this call: a file, or a folder that gets new results."""
+    is_person: bool = False
+    """A person gave the command, who may name any path: each stays as it is."""
 
     def readable(self, path: Path) -> Path:
         """The place of a path that may be read. Raises: AceError(UNTRUSTED) if it may not."""
+        if self.is_person:
+            return path
         place = resolved(path)
         if not _is_open(place, (*self.read, *self.write, resource_folder().resolve())):
             raise _refusal(path, place, "read")
@@ -47,6 +51,8 @@ class Roots:
 
     def inside(self, path: Path) -> Path:
         """The place of a path below which something may be written. Raises: AceError(UNTRUSTED) if nothing may."""
+        if self.is_person:
+            return path
         place = resolved(path)
         if not _is_open(place, self.write):
             raise _refusal(path, place, "write")
@@ -67,7 +73,7 @@ class Roots:
         An empty folder counts as new.
         """
         place = self.inside(path)
-        if place in self.replaceable:
+        if self.is_person or place in self.replaceable:
             return place
         if place.suffix in _CODE_SUFFIXES:
             remedy, why = "Choose another ending", f"a file that ends in {place.suffix} may run by itself"
@@ -79,23 +85,8 @@ class Roots:
         raise AceError.of(ErrorCode.UNTRUSTED, f"No tool writes over {path}", why=why, remedy=remedy)
 
 
-present: ContextVar[Roots | None] = ContextVar("present", default=None)
-"""The roots of the call that is running; None: a person gave the command, and may name any path."""
-
-
-def check_read(path: Path) -> None:
-    """Raises: AceError(UNTRUSTED) if the running call may not read there."""
-    if (roots := present.get()) is not None:
-        roots.readable(path)
-
-
-def place_to_write(path: Path) -> Path:
-    """Where to write what was named so: for a person the path as it is.
-
-    Raises: AceError(UNTRUSTED) if the running call may not write there.
-    """
-    roots = present.get()
-    return path if roots is None else roots.writable(path)
+present = ContextVar("present", default=Roots(is_person=True))  # noqa: B039 - it is frozen
+"""The roots of the call that is running."""
 
 
 def resolved(path: Path) -> Path:
@@ -109,11 +100,7 @@ def resolved(path: Path) -> Path:
 def is_for_others(path: Path) -> bool:
     """Whether a write there is one that the running call was asked for, and not one of ACE Studio's own."""
     roots = present.get()
-    return (
-        roots is not None
-        and any(map(path.is_relative_to, roots.write))
-        and not any(map(path.is_relative_to, roots.own))
-    )
+    return any(map(path.is_relative_to, roots.write)) and not any(map(path.is_relative_to, roots.own))
 
 
 @contextlib.contextmanager
@@ -129,22 +116,19 @@ def steady_folder(folder: Path, *, make: bool = False) -> Iterator[Path]:
 
     Raises: OSError if a link is on the way.
     """
-    if not is_for_others(folder):
-        if make:
-            folder.mkdir(parents=True, exist_ok=True)
-        yield folder
-    elif sys.platform == "linux":
+    is_judged = is_for_others(folder)
+    if is_judged and sys.platform == "linux":
         descriptor = _opened_without_links(folder, make=make)
         try:
             yield Path(f"/proc/self/fd/{descriptor}")
         finally:
             os.close(descriptor)
-    else:
-        if make:
-            folder.mkdir(parents=True, exist_ok=True)
-        if folder.resolve() != folder:
-            raise OSError(errno.ELOOP, "a link appeared on the way to it", str(folder))
-        yield folder
+        return
+    if make:
+        folder.mkdir(parents=True, exist_ok=True)
+    if is_judged and folder.resolve() != folder:
+        raise OSError(errno.ELOOP, "a link appeared on the way to it", str(folder))
+    yield folder
 
 
 def _opened_without_links(folder: Path, *, make: bool) -> int:

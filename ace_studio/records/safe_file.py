@@ -22,6 +22,7 @@ from typing import IO, Any, TypeVar, cast
 import msgspec
 
 from ace_studio.records.errors import ErrorCode, explained
+from ace_studio.records.private_folder import make_private
 from ace_studio.records.roots import is_for_others, steady_folder
 
 
@@ -112,6 +113,12 @@ def write_atomically(
                 _write_all(descriptor, old)
         with _replacing(place, mode=mode, sync=sync) as descriptor:
             _write_all(descriptor, content)
+
+
+def write_private(path: Path, content: bytes, **options: Any) -> None:
+    """As `write_atomically`, in a folder that is open to this user alone; it is made if it is missing."""
+    make_private(path.parent)
+    write_atomically(path, content, **options)
 
 
 @contextlib.contextmanager

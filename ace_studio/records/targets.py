@@ -80,11 +80,6 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
 _ONNX_PACKAGES = "'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'onnxruntime>=1.23,<2'"
 _OPENING_FILE = Path(__file__).with_name("opening.json")
 _OPENING = {name: "\n".join(lines) for name, lines in json.loads(_OPENING_FILE.read_text(encoding="utf-8")).items()}
-_COMPILED = _OPENING["exported"].replace(
-    "model = torch.export.load({path}).module()",
-    "torch._inductor.config.freezing = True  # weights are constants, as when it was measured\n"
-    "model = torch.compile(torch.export.load({path}).module())",
-)
 _COMPILER = ("torch._dynamo",)
 
 # The speed-ups were measured with one thread on a Zen 4 processor (avx512_vnni, avx512_bf16) with torch 2.13,
@@ -104,7 +99,7 @@ _ROWS = (
         label="PyTorch Inductor",
         implementation="ace_studio.engine.targets.torch.inductor:InductorTarget",
         opening_imports=_COMPILER,
-        opening_code=_COMPILED,
+        opening_code=_OPENING["compiled"],
         install="apt-get install g++",
         times_source="each kernel and library call of the compiled code by itself; median of several rounds",
         convolution_speedups={Precision.FP32: 1.5, Precision.BF16: 2.5, Precision.INT8_STATIC: 3.6},

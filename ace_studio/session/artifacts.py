@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.results import TargetRun
-from ace_studio.records.roots import check_read, place_to_write, present, steady_folder
+from ace_studio.records.roots import present, steady_folder
 from ace_studio.records.run_artifact import artifact_files, run_artifact
 from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
 from ace_studio.session.kept.folders import UserFolders
@@ -58,7 +58,7 @@ def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
     """
     files = artifact_files(artifact)
     for file in files:
-        check_read(file)
+        present.get().readable(file)
     target = destination / artifact.name if destination.is_dir() else destination
     places = [target, *(_place(file, artifact, target) for file in files), _sums_of(target)]
     _check_places([target, _sums_of(target)] if artifact.is_dir() else places, places)
@@ -70,14 +70,13 @@ def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
 def _check_places(new: Sequence[Path], places: Sequence[Path]) -> None:
     """An artifact comes from a folder that anybody may have made: it must not become the list of trusted files.
 
-    ``new``: those of the places that `place_to_write` judges; what lies in a new folder is new too.
+    ``new``: those of the places that must be new; what lies in a new folder is new too.
     """
     own, roots = UserFolders.of_user().own, present.get()
     for place in new:
-        place_to_write(place)
+        roots.writable(place)
     for place in places:
-        if roots is not None:
-            roots.inside(place)
+        roots.inside(place)
         if any(place.resolve().is_relative_to(one.resolve()) for one in own):
             raise AceError.of(
                 ErrorCode.USAGE,

@@ -1,6 +1,4 @@
-import importlib.util
 import json
-import sys
 
 import pytest
 
@@ -82,9 +80,7 @@ def test_a_cancelled_sweep_exits_as_cancelled(answer, tmp_path):
     assert run_command(words(tmp_path)) == 130
 
 
-def test_the_installed_program_which_has_no_dask_runs_a_sweep_in_the_python_that_has_it(
-    tmp_path, capsys, monkeypatch, answer
-):
+def test_ctrl_c_stops_the_process_of_the_sweep_and_what_is_done_is_shown(tmp_path, capsys, monkeypatch, answer):
     answer(SweepStatus.OK, DONE)
     report = SweepReport(status=SweepStatus.CANCELLED, rows=(DONE,))
     orders, stopped = [], []
@@ -102,9 +98,6 @@ def test_the_installed_program_which_has_no_dask_runs_a_sweep_in_the_python_that
     def interrupted(event, console):
         raise KeyboardInterrupt
 
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "distributed" else found(name))
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sweep_command, "SweepProcess", Process)
     monkeypatch.setattr(sweep_command, "_say", interrupted)
     assert run_command(words(tmp_path, "--trust", "--scheduler", "tcp://box:8786")) == 130
@@ -113,8 +106,9 @@ def test_the_installed_program_which_has_no_dask_runs_a_sweep_in_the_python_that
     assert stopped and "1.250" in capsys.readouterr().out
 
 
-def test_without_dask_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "distributed" else found(name))
+def test_without_dask_the_command_says_what_to_install(tmp_path, capsys, monkeypatch, answer):
+    answer(SweepStatus.OK, DONE)
+    missing = Problem(code=ErrorCode.NOT_INSTALLED, what="A sweep needs dask", remedy="pip install 'distributed'")
+    monkeypatch.setattr(sweep_command, "SweepProcess", lambda order, tell: tell(SweepEnded(problems=(missing,))))
     assert run_command(words(tmp_path)) == 6
-    assert "ace-studio[sweep]" in capsys.readouterr().err
+    assert "pip install 'distributed'" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from ace_studio.records import safe_file
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.roots import Roots, place_to_write, present, steady_folder
+from ace_studio.records.roots import Roots, present, steady_folder
 from ace_studio.records.safe_file import make_output_folder, write_atomically
 
 
@@ -97,7 +97,7 @@ def test_what_is_no_path_is_told(work, path):
 
 
 def test_a_person_may_write_anywhere(tmp_path):
-    assert place_to_write(tmp_path / "x.py") == tmp_path / "x.py"
+    assert present.get().writable(tmp_path / "x.py") == tmp_path / "x.py"
     with steady_folder(tmp_path / "new", make=True) as folder:
         assert folder == tmp_path / "new" and folder.is_dir()
 
@@ -106,7 +106,7 @@ def test_a_person_may_write_anywhere(tmp_path):
 def test_a_link_that_is_planted_after_the_path_was_judged_is_not_followed(work, make):
     (work / "out").mkdir()
     with acting(Roots(write=(work,))):
-        place = place_to_write(work / "out" / "deep" / "new.onnx" if make else work / "out" / "new.onnx")
+        place = present.get().writable(work / "out" / "deep" / "new.onnx" if make else work / "out" / "new.onnx")
         (work / "out").rename(work / "old")
         (work / "out").symlink_to(work.parent / ".ssh")
         with pytest.raises(OSError, match="link"), steady_folder(place.parent, make=make):
@@ -122,7 +122,7 @@ def test_a_file_that_becomes_a_link_is_not_read_into_a_backup(work):
     recipe = work / "recipe.toml"
     recipe.write_text("mine")
     with acting(Roots(write=(work,), replaceable=(recipe,))):
-        place = place_to_write(recipe)
+        place = present.get().writable(recipe)
         recipe.unlink()
         recipe.symlink_to(work.parent / ".ssh" / "id_rsa")
         with pytest.raises(OSError):
@@ -151,7 +151,7 @@ def test_a_folder_that_is_swapped_while_it_is_written_to_gets_the_file_where_it_
 
     monkeypatch.setattr(safe_file, "_write_all", write_late)
     with acting(Roots(write=(work,))):
-        write_atomically(place_to_write(work / "out" / "authorized_keys"), b"mine")
+        write_atomically(present.get().writable(work / "out" / "authorized_keys"), b"mine")
     assert [one.name for one in canary.iterdir()] == ["id_rsa"]
     assert (work / "old" / "authorized_keys").read_bytes() == b"mine"
 

@@ -17,7 +17,7 @@ from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.paths import paths_in
-from ace_studio.records.roots import Roots, check_read
+from ace_studio.records.roots import Roots, present
 from ace_studio.records.sweeps import JobAdvanced, SweepEnded, SweepEvent, SweepJob, SweepOrder
 from ace_studio.session.kept.trust import TrustStore, hash_in
 
@@ -68,7 +68,7 @@ class AgentRunner:
         try:
             self.allow(messages.engine_of(request).host)
             for path in _read_for(request):
-                check_read(path)
+                present.get().readable(path)
         except AceError as error:
             yield messages.JobFailed(job=request.job, problems=error.problems)
             return
@@ -92,7 +92,7 @@ class AgentRunner:
                 self.allow(job.recipe.engine.host)
                 folder = Path(job.folder)
                 for path in (*paths_in(job.recipe, folder), *(one for each in job.files for one in folder.glob(each))):
-                    check_read(path)
+                    present.get().readable(path)
         except AceError as error:
             return SweepEnded(problems=error.problems)
         while True:

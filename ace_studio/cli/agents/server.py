@@ -126,18 +126,17 @@ class _Tools:
 
 
 def _run_tool(row: ToolRow, values: dict[str, Any], runner: AgentRunner) -> tuple[int, str]:
-    """Give the command; returns its exit code and what it printed. Only one may run at a time: stdout is taken."""
+    """Give the command; returns its exit code and what it printed. Only one may run at a time: stdout is taken.
+
+    What is set here ends with the thread's context, which is that of one call.
+    """
     printed = io.StringIO()
-    tokens = kept_runner.set(runner), present.set(runner.roots)
-    try:
-        with redirect_stdout(printed):
-            try:
-                placed, roots = with_places(row, values, runner.roots)
-                present.set(roots)
-                code = run_command(words_of(row, placed))
-            except AceError as error:
-                code = report_failure(error.problems, Console(as_json=True))
-    finally:
-        kept_runner.reset(tokens[0])
-        present.reset(tokens[1])
+    kept_runner.set(runner)
+    with redirect_stdout(printed):
+        try:
+            placed, roots = with_places(row, values, runner.roots)
+            present.set(roots)
+            code = run_command(words_of(row, placed))
+        except AceError as error:
+            code = report_failure(error.problems, Console(as_json=True))
     return code, printed.getvalue()

@@ -36,7 +36,7 @@ class Use(StrEnum):
     WRITE = "write"
     """A path to write: new, or listed in `REPLACE`."""
     WRITE_INSIDE = "write-inside"
-    """A folder to write into, or a new name; the command judges each file (`place_to_write`)."""
+    """A folder to write into, or a new name; the command judges each file."""
 
 
 USES: Mapping[str, Use] = {
@@ -232,12 +232,9 @@ def with_places(row: ToolRow, values: Mapping[str, Any], roots: Roots) -> tuple[
 
 def _place(text: str, use: Use, roots: Roots) -> str:
     path = Path(text)
-    match use:
-        case Use.WRITE:
-            return str(roots.writable(path))
-        case Use.WRITE_INSIDE:
-            return str(roots.inside(path))
-        case _ if path.exists() or not (text.isdecimal() or named_source(path) is not None):
-            roots.readable(path)
-            roots.readable(path / RESULT_NAME)
+    if use is not Use.READ:
+        return str(roots.writable(path) if use is Use.WRITE else roots.inside(path))
+    if path.exists() or not (text.isdecimal() or named_source(path) is not None):
+        roots.readable(path)
+        roots.readable(path / RESULT_NAME)
     return text

@@ -54,14 +54,8 @@ _TABLE = Path(__file__).with_name("diagnoses.json")
 ROWS = tuple(Diagnosis(**row) for row in json.loads(_TABLE.read_text(encoding="utf-8")))
 """The first that fits counts. What the tracer calls a user error comes first: in some releases it is a kind of
 "unsupported" as well. TraceError is of the last capture method, which cannot tell a size from a value: it sees only
-that a decision depends on the input.
+that a decision depends on the input. The last one fits everything.
 """
-_FALLBACK = Diagnosis(
-    what="{owner} does something that cannot be recorded in a graph",
-    why="the operation on that line could not be followed",
-    remedy="Write that line with plain torch operations, or move it out of forward; the details hold torch's own "
-    "message.",
-)
 _SIZE_NAME = re.compile(r"L((?:\['?[^\]']+'?\])+)\.size\(\)\[(\d+)\]")
 
 
@@ -81,7 +75,7 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
         text += " (TorchScript inside)"  # tracers fail in such a module with all kinds of messages
     if "pad_packed_sequence" in place.source or "pack_padded_sequence" in place.source:
         text += " (PackedSequence there)"  # and at such a line, by what they try first
-    row = next((row for row in ROWS if row.fits(names, text)), _FALLBACK)
+    row = next(row for row in ROWS if row.fits(names, text))
     owner = place.class_name if row.is_about_line else type(module).__name__
     words = {"owner": f"forward() of {owner}", "sizes": _named_sizes(str(error), leaf_names), "kind": _kind(str(error))}
     problem = Problem(
@@ -92,7 +86,7 @@ def diagnose(error: BaseException, module: nn.Module, *, leaf_names: Sequence[st
         where=place.where if row.is_about_line else "",
         details=("".join(traceback.format_exception(error)) + "\n" + printed)[:_MAX_DETAILS],
     )
-    return Failure(problem, is_explained=row is not _FALLBACK)
+    return Failure(problem, is_explained=row is not ROWS[-1])
 
 
 def _line_text(place: CodePlace) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.recipes.recipe import RECIPE_FORMAT, Recipe
 from ace_studio.records.recipes.toml_values import changed_fields, pair_text
-from ace_studio.records.roots import check_read
+from ace_studio.records.roots import present
 from ace_studio.records.safe_file import read_plain, write_atomically
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def _read_bytes(path: Path) -> bytes:
-    check_read(path)
+    present.get().readable(path)
     try:
         if path.is_dir():
             raise AceError.of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 import time
@@ -16,7 +15,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.roots import is_for_others, steady_folder
 from ace_studio.records.safe_file import decode_plain, read_plain
-from ace_studio.records.scratch import is_alive, process_mark
+from ace_studio.records.scratch import is_alive, process_mark, user_name
 
 WAIT_S = 0.3
 """A save takes milliseconds; a command may hold the file for as long as it works on it."""
@@ -56,11 +55,9 @@ def holding(path: Path | None, *, wait_s: float = WAIT_S) -> Iterator[None]:
 
 
 def _is_taken(note: Path, target: Path, *, until_s: float) -> bool:
-    machine, user = socket.gethostname(), "unknown"
-    with suppress(KeyError, ImportError, OSError):
-        user = getpass.getuser()
+    machine = socket.gethostname()
     since = datetime.now(UTC).isoformat(timespec="seconds")
-    ours = Holder(process=process_mark(os.getpid()), machine=machine, user=user, since=since)
+    ours = Holder(process=process_mark(os.getpid()), machine=machine, user=user_name(), since=since)
     while True:
         holder = None
         with suppress(OSError, msgspec.DecodeError):

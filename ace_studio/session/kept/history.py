@@ -22,7 +22,7 @@ from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, decode_result
 from ace_studio.records.results.on_devices import is_same_run
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import decode_plain, read_plain, write_private
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history_table import prepare
 from ace_studio.session.kept.started import UNFINISHED, StartedRun, StartedRuns, ended_early
@@ -201,8 +201,7 @@ class History:
         except AceError:
             if not is_waiting:
                 with suppress(OSError):
-                    make_private(self._waiting)
-                    write_atomically(waiting, msgspec.msgpack.encode(row))
+                    write_private(waiting, msgspec.msgpack.encode(row))
             raise
 
     def remember(self, result: Result, recipe: Recipe, folder: Path, *, output: Path) -> int:

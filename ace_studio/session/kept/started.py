@@ -21,11 +21,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem
-from ace_studio.records.private_folder import make_private
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import decode_plain, read_plain, write_private
 from ace_studio.records.scratch import is_alive, process_mark
 
 UNFINISHED = ("cancelled", "crashed", "failed")
@@ -96,8 +95,7 @@ class StartedRuns:
         path = self._folder / f"{uuid4().hex}.json"
         # Without it the run is lost only if this process dies. JSON holds no path that is not UTF-8.
         with suppress(OSError, UnicodeEncodeError):
-            make_private(self._folder)
-            write_atomically(path, msgspec.json.encode(run), sync=False)
+            write_private(path, msgspec.json.encode(run), sync=False)
             return path
         return None
 
