@@ -184,7 +184,7 @@ class ModelPanel(Panel):
         would_run += [f"{told(problem.what)}: {problem.where}" for problem in also_asked_for(document)]
         self._would_run.setVisible(bool(show_trust and would_run))
         self._would_run.setText("\n".join(f"• {line}" for line in would_run))
-        show_words(self._notes, "\n".join(report.notes) if report else "")
+        show_words(self._notes, "\n".join(map(one_line, report.notes)) if report else "")
         if report is not self._report:
             self._report = report
             self._fill_tensors(report)
