@@ -47,9 +47,8 @@ def run_sweep_file(
             )
     if ended.report is None:
         raise AceError(*ended.problems)
-    report = ended.report
-    console.answer(report, lambda found, to: show_sweep(found, to, out))
-    return exit_code(report)
+    console.answer(ended.report, lambda found, to: show_sweep(found, to, out))
+    return exit_code(ended.report)
 
 
 def _follow(order: sweeps.SweepOrder, console: Console) -> sweeps.SweepEnded:

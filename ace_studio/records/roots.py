@@ -56,11 +56,11 @@ class Roots:
         place = resolved(path)
         if not _is_open(place, self.write):
             raise _refusal(path, place, "write")
-        if any(place.is_relative_to(one.resolve()) for one in self.own):
+        if any(_is_inside(place, one) for one in self.own):
             why = "lies in a folder of ACE Studio itself"
-        elif _OF_PYTHON & set(place.parts) or any(map(place.is_relative_to, _folders_of_python())):
+        elif _OF_PYTHON & set(place.parts) or any(_is_inside(place, one) for one in _folders_of_python()):
             why = "lies in a folder of a Python"
-        elif place.name in _RUN_BY_PYTHON:
+        elif place.name.lower() in _RUN_BY_PYTHON:
             why = "would be run by Python"
         else:
             return place
@@ -75,7 +75,7 @@ class Roots:
         place = self.inside(path)
         if self.is_person or place in self.replaceable:
             return place
-        if place.suffix in _CODE_SUFFIXES:
+        if place.suffix.lower() in _CODE_SUFFIXES:
             remedy, why = "Choose another ending", f"a file that ends in {place.suffix} may run by itself"
         elif not os.path.lexists(place) or (place.is_dir() and not any(place.iterdir())):
             return place
@@ -108,11 +108,7 @@ def steady_folder(folder: Path, *, make: bool = False) -> Iterator[Path]:
     """The folder by a path that goes on leading to it, whatever is put in its place or above it meanwhile.
 
     For a person it is the folder as it is. For others its path holds no link: where one appears, it was planted after
-    the path was judged. That is certain on Linux; elsewhere it is looked at once.
-
-    Args:
-        folder: The folder.
-        make: Make it, with its parents.
+    the path was judged. That is certain on Linux; elsewhere it is looked at once. ``make``: it, with its parents.
 
     Raises: OSError if a link is on the way.
     """
@@ -152,6 +148,12 @@ def _is_open(place: Path, roots: tuple[Path, ...]) -> bool:
     """Whether it is one of the roots or below one, and not in or at what is hidden there."""
     below = (place.relative_to(root) for root in roots if place.is_relative_to(root))
     return any(not any(name.startswith(".") for name in one.parts) for one in below)
+
+
+def _is_inside(place: Path, folder: Path) -> bool:
+    """Whether it lies there under any name: case may not count, and a folder may be mounted twice."""
+    known = [one for one in (place, *place.parents) if one.exists()] if folder.exists() else []
+    return place.is_relative_to(folder.resolve()) or any(one.samefile(folder) for one in known)
 
 
 @cache

@@ -78,8 +78,7 @@ class TargetRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ONNX_PACKAGES = "'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'onnxruntime>=1.23,<2'"
-_OPENING_FILE = Path(__file__).with_name("opening.json")
-_OPENING = {name: "\n".join(lines) for name, lines in json.loads(_OPENING_FILE.read_text(encoding="utf-8")).items()}
+_OPENING: dict[str, list[str]] = json.loads(Path(__file__).with_name("opening.json").read_text(encoding="utf-8"))
 _COMPILER = ("torch._dynamo",)
 
 # The speed-ups were measured with one thread on a Zen 4 processor (avx512_vnni, avx512_bf16) with torch 2.13,
@@ -90,7 +89,7 @@ _ROWS = (
         label="PyTorch eager",
         implementation="ace_studio.engine.targets.torch.eager:EagerTarget",
         opening_imports=_COMPILER,
-        opening_code=_OPENING["exported"],
+        opening_code="\n".join(_OPENING["exported"]),
         times_source="each op of the captured graph called by itself in eager torch; median of several rounds",
         is_soon_built=True,
     ),
@@ -99,7 +98,7 @@ _ROWS = (
         label="PyTorch Inductor",
         implementation="ace_studio.engine.targets.torch.inductor:InductorTarget",
         opening_imports=_COMPILER,
-        opening_code=_OPENING["compiled"],
+        opening_code="\n".join(_OPENING["compiled"]),
         install="apt-get install g++",
         times_source="each kernel and library call of the compiled code by itself; median of several rounds",
         convolution_speedups={Precision.FP32: 1.5, Precision.BF16: 2.5, Precision.INT8_STATIC: 3.6},
@@ -115,7 +114,7 @@ _ROWS = (
         label="AOTInductor",
         implementation="ace_studio.engine.targets.torch.aoti:AotiTarget",
         opening_imports=_COMPILER,
-        opening_code=_OPENING["package"],
+        opening_code="\n".join(_OPENING["package"]),
         install="apt-get install g++",
         is_in_auto=False,  # as fast as Inductor, but the build takes several times as long
     ),
@@ -123,7 +122,7 @@ _ROWS = (
         name="onnxruntime",
         label="ONNX Runtime",
         implementation="ace_studio.engine.targets.onnxruntime.target:OnnxRuntimeTarget",
-        opening_code=_OPENING["onnx"],
+        opening_code="\n".join(_OPENING["onnx"]),
         packages=("onnxruntime", "onnx", "onnxscript"),
         install=f"pip install {_ONNX_PACKAGES}",
         frontends=("torch", "onnx"),
@@ -136,7 +135,7 @@ _ROWS = (
         name="openvino",
         label="OpenVINO",
         implementation="ace_studio.engine.targets.openvino.target:OpenVinoTarget",
-        opening_code=_OPENING["openvino"],
+        opening_code="\n".join(_OPENING["openvino"]),
         packages=("openvino", "nncf", "onnx", "onnxscript"),
         install="pip install 'onnx>=1.17,<2' 'onnxscript>=0.5,<1' 'openvino>=2025.3,<2027' 'nncf>=3.0,<4'",
         frontends=("torch", "onnx"),
@@ -159,7 +158,7 @@ _ROWS = (
         name="litert",
         label="LiteRT",
         implementation="ace_studio.engine.targets.litert.target:LiteRtTarget",
-        opening_code=_OPENING["litert"],
+        opening_code="\n".join(_OPENING["litert"]),
         packages=("ai_edge_litert", "ai_edge_quantizer", "litert_torch"),
         install="pip install 'litert-torch>=0.10,<0.11'",
         rounding=RoundingStyle.RESULTS,
@@ -169,7 +168,7 @@ _ROWS = (
         is_built_for_sizes=True,
         label="Core ML",
         implementation="ace_studio.engine.targets.coreml.target:CoreMlTarget",
-        opening_code=_OPENING["core_ml"],
+        opening_code="\n".join(_OPENING["core_ml"]),
         packages=("coremltools",),
         install="pip install 'coremltools>=9,<10'",
         rounding=RoundingStyle.RESULTS,

@@ -76,6 +76,8 @@ def test_neither_a_python_nor_the_program_itself_is_written_to(work, tmp_path):
     assert "of a Python" in refused(roots.writable, Path(sysconfig.get_paths()["purelib"]) / "x.onnx").why
     assert "of ACE Studio itself" in refused(roots.writable, own / "trusted.json").why
     assert "of ACE Studio itself" in refused(roots.writable, work / "link" / "runs").why
+    gone = Roots(write=(work,), own=(work / "not-made-yet",))
+    assert "of ACE Studio itself" in refused(gone.writable, work / "not-made-yet" / "trusted.json").why
     for name in ("sitecustomize.py", "deep/__init__.py"):
         assert "run by Python" in refused(roots.inside, work / name).why
 
@@ -162,3 +164,12 @@ def test_the_program_s_own_files_may_lie_behind_links(work, tmp_path):
     with acting(Roots(write=(work,), own=(work / "data",))):
         write_atomically(work / "data" / "settings.json", b"{}")
     assert (tmp_path / "real" / "settings.json").read_bytes() == b"{}"
+
+
+def test_a_folder_of_the_program_is_known_by_any_other_name_that_it_has(work, monkeypatch):
+    """As on a disk where case does not count, or where it is mounted twice."""
+    (work / "data").mkdir()
+    (work / "DATA").mkdir()
+    same = Path.samefile
+    monkeypatch.setattr(Path, "samefile", lambda one, other: str(one).lower() == str(other).lower() or same(one, other))
+    assert "of ACE Studio" in refused(Roots(write=(work,), own=(work / "data",)).writable, work / "DATA" / "x").why

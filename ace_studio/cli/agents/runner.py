@@ -65,12 +65,8 @@ class AgentRunner:
 
     def run(self, request: messages.AnyRequest) -> Iterator[messages.AnyEvent]:
         """Yield the events of the request. What trusted folders hold is trusted as it is asked for."""
-        try:
-            self.allow(messages.engine_of(request).host)
-            for path in _read_for(request):
-                present.get().readable(path)
-        except AceError as error:
-            yield messages.JobFailed(job=request.job, problems=error.problems)
+        if refused := self._refused(messages.engine_of(request).host, _read_for(request)):
+            yield messages.JobFailed(job=request.job, problems=refused)
             return
         while True:
             # A name for each job: the end of a cancelled one must not reach the next.
@@ -87,14 +83,10 @@ class AgentRunner:
         self, order: SweepOrder, on_event: Callable[[SweepEvent], None], *, jobs: Iterable[SweepJob] = ()
     ) -> SweepEnded:
         """Run a sweep of these jobs in a process of its own: a worker of Dask must not inherit the client's stdout."""
-        try:
-            for job in jobs:
-                self.allow(job.recipe.engine.host)
-                folder = Path(job.folder)
-                for path in (*paths_in(job.recipe, folder), *(one for each in job.files for one in folder.glob(each))):
-                    present.get().readable(path)
-        except AceError as error:
-            return SweepEnded(problems=error.problems)
+        for job in jobs:
+            found = (path for pattern in job.files for path in Path(job.folder).glob(pattern))
+            if refused := self._refused(job.recipe.engine.host, (*paths_in(job.recipe, Path(job.folder)), *found)):
+                return SweepEnded(problems=refused)
         while True:
             ended = self._swept(replace(order, trusted_sha256=self._store.hashes, contain=self._contain), on_event)
             rows = ended.report.rows if ended.report is not None else ()
@@ -115,6 +107,16 @@ class AgentRunner:
                 why="files would be sent there, which the user has not allowed for tools",
                 remedy=f"The user starts the server with: ace-studio mcp --host {host}",
             )
+
+    def _refused(self, host: str, paths: Iterable[Path]) -> tuple[Problem, ...]:
+        """Why something may not run that needs this host and these files; empty if it may."""
+        try:
+            self.allow(host)
+            for path in paths:
+                present.get().readable(path)
+        except AceError as error:
+            return error.problems
+        return ()
 
     def told(self, event: messages.Progress) -> None:
         """Tell the progress of work in this process. Raises: AceError(CANCELLED) if the call was cancelled."""

@@ -126,12 +126,9 @@ class _Tools:
 
 
 def _run_tool(row: ToolRow, values: dict[str, Any], runner: AgentRunner) -> tuple[int, str]:
-    """Give the command; returns its exit code and what it printed. Only one may run at a time: stdout is taken.
-
-    What is set here ends with the thread's context, which is that of one call.
-    """
+    """Give the command; returns its exit code and what it printed. Only one may run at a time: stdout is taken."""
     printed = io.StringIO()
-    kept_runner.set(runner)
+    kept_runner.set(runner)  # ends with the context of this thread, which is that of one call
     with redirect_stdout(printed):
         try:
             placed, roots = with_places(row, values, runner.roots)

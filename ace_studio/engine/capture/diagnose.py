@@ -50,8 +50,7 @@ class Failure:
     """Number of the user's example that the graph does not reproduce; 0 if it is about none."""
 
 
-_TABLE = Path(__file__).with_name("diagnoses.json")
-ROWS = tuple(Diagnosis(**row) for row in json.loads(_TABLE.read_text(encoding="utf-8")))
+ROWS = tuple(Diagnosis(**row) for row in json.loads(Path(__file__).with_name("diagnoses.json").read_text("utf-8")))
 """The first that fits counts. What the tracer calls a user error comes first: in some releases it is a kind of
 "unsupported" as well. TraceError is of the last capture method, which cannot tell a size from a value: it sees only
 that a decision depends on the input. The last one fits everything.

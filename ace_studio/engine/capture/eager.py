@@ -48,8 +48,7 @@ class TypoHint:
     remedy: str
 
 
-_TABLE = Path(__file__).with_name("mistakes.json")
-_TYPOS = tuple(TypoHint(**row) for row in json.loads(_TABLE.read_text(encoding="utf-8")))
+_TYPOS = tuple(TypoHint(**row) for row in json.loads(Path(__file__).with_name("mistakes.json").read_text("utf-8")))
 
 
 def set_seed(seed: int = FORWARD_SEED) -> None:

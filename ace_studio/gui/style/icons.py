@@ -20,8 +20,7 @@ _SVG = (
 @cache
 def _strokes() -> dict[str, str]:
     """Name of an icon -> its path in SVG."""
-    found: dict[str, str] = json.loads((resource_folder() / "icons" / "strokes.json").read_text(encoding="utf-8"))
-    return found
+    return dict(json.loads((resource_folder() / "icons" / "strokes.json").read_text(encoding="utf-8")))
 
 
 class _StrokeEngine(QIconEngine):

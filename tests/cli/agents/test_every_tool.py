@@ -281,6 +281,7 @@ def test_a_folder_that_is_swapped_for_a_link_after_it_was_judged_gets_nothing(mo
         ("sweep", {"paths": ["sweep.toml"], "out": "ace/data"}),
         ("catch", {"script": "net.py", "out": "../.ssh"}),
         ("catch", {"script": "net.py", "out": "new", "recipe": "recipe.toml"}),
+        ("catch", {"script": "net.py", "out": "there.safetensors"}),
         ("plan", {"path": "recipe.toml", "save": "recipe.toml"}),
         ("plan", {"path": "recipe.toml", "save": ".hidden.toml"}),
         ("fix", {"path": "recipe.toml", "apply_controls": True}),
@@ -294,6 +295,7 @@ def test_a_folder_that_is_swapped_for_a_link_after_it_was_judged_gets_nothing(mo
 def test_no_tool_writes_over_what_is_there_or_into_what_is_not_for_it(tool, values, home, work, call):
     write_run(work / "run")
     (work / "ace" / "data").mkdir(parents=True)
+    (work / "there.json").write_text("mine")
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
     given = {
         name: [str(work / one) for one in value]
