@@ -11,7 +11,7 @@ from ace_studio.records.errors import visible
 
 _STARTS = ("=", "+", "-", "@", "\t")
 """What a formula begins with, or what a spreadsheet takes away in front of one."""
-_NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?( ?%)?|[+-]?(inf|nan)|-", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?( ?%| [a-zµ]{1,8})?|[+-]?(inf|nan)|-", re.IGNORECASE)
 
 
 def spreadsheet_text(rows: Iterable[Sequence[object]], *, separator: str = ",") -> str:

@@ -7,7 +7,16 @@ import pytest
 
 from ace_studio.records.spreadsheet import spreadsheet_rows, spreadsheet_text
 
-FORMULAS = ['=HYPERLINK("http://x","click")', "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "-1.5.exe"]
+FORMULAS = [
+    '=HYPERLINK("http://x","click")',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "-1.5.exe",
+    "-1 A1",
+    "-1 a(b)",
+]
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -19,7 +28,9 @@ def test_a_name_that_would_be_a_formula_is_text(text, separator):
     assert spreadsheet_rows(table, separator=separator) == [["job", text]]
 
 
-@pytest.mark.parametrize("value", ["-1", "+2.50", "-0.12%", "+1e-05", "-1,024", "-.5", "-inf", "-", "0.1", "", "a=b"])
+@pytest.mark.parametrize(
+    "value", ["-1", "+2.50", "-0.12%", "+1e-05", "-1,024", "-.5", "-inf", "-", "-3.2 dB", "+1.5 ms", "0.1", "", "a=b"]
+)
 def test_numbers_and_other_words_stay_what_they_are(value):
     assert spreadsheet_text([[value, "x"]]) == spreadsheet_text([[value + "", "x"]])
     assert spreadsheet_rows(spreadsheet_text([[value, "x"]]), separator=",") == [[value, "x"]]
