@@ -16,7 +16,7 @@ from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.records.devices import Device, DeviceCheck, DeviceKind, make_device
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import Phase, Progress
-from ace_studio.records.results import REPORT_NAME, RESULT_NAME
+from ace_studio.records.results import INPUTS_NAME, REPORT_NAME, RESULT_NAME
 from ace_studio.records.roots import present
 from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.devices import DeviceList
@@ -92,6 +92,7 @@ def measure(
         folder, expected = Path(past.summary.output), past.result
     folder = present.get().writable(folder / RESULT_NAME).parent
     present.get().writable(folder / REPORT_NAME)
+    present.get().readable(folder / INPUTS_NAME)
     result = run_in(folder, expected)
     indices = () if index is None else (index,)
 

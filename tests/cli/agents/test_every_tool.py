@@ -324,6 +324,14 @@ def test_no_error_quotes_a_file_that_is_not_for_tools(tool, name, home, work, ca
         assert "No tool may read" in told(answer) and "SECRET" not in told(answer)
 
 
+def test_no_figures_are_measured_with_inputs_that_are_not_for_tools(home, work, call):
+    run = write_run(work / "run")
+    (run / "artifacts" / "inputs.safetensors").symlink_to(home / ".ssh" / "id_rsa")
+    values = {"run": str(run), "device": "here", REPLACE: [str(run / "result.json")]}
+    (answer,) = call(("measure", values))
+    assert "No tool may read" in told(answer)
+
+
 def test_a_sweep_quotes_no_recipe_that_is_not_for_tools(home, work, call):
     (work / "sweep.toml").write_text('format = 1\nrecipes = ["../.ssh/id_rsa"]\n')
     (answer,) = call(("sweep", {"paths": [str(work / "sweep.toml")], "out": str(work / "out")}))
