@@ -16,6 +16,7 @@ from ace_studio.records.messages import CatchRequest, InputsCaught
 from ace_studio.records.recipes.edit import name_caught_inputs
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.results.words import megabytes
+from ace_studio.records.roots import present
 
 MOST_MODULES = 40
 
@@ -36,6 +37,7 @@ def catch(  # noqa: PLR0913, PLR0917 - one argument per option of the command li
 ) -> int:
     """Run a script and keep the inputs that its model is called with, as examples."""
     console = Console(as_json=as_json)
+    present.get().writable(out.with_suffix(".json") if out.suffix else out)  # it lies beside the .safetensors
     request = CatchRequest(
         job="catch",
         script=str(script.absolute()),
@@ -71,10 +73,7 @@ def _document(caught: InputsCaught) -> dict[str, Any]:
 def _show(caught: InputsCaught, console: Console) -> None:
     console.print_table(
         ("module", "class", "calls", "called with"),
-        [
-            (one.path or "(outermost)", one.kind, one.calls, "\n".join(one.inputs))
-            for one in caught.modules[:MOST_MODULES]
-        ],
+        [(one.path or "(outermost)", one.kind, one.calls, one.inputs) for one in caught.modules[:MOST_MODULES]],
     )
     if len(caught.modules) > MOST_MODULES:
         console.print(f"{len(caught.modules) - MOST_MODULES} more modules, see --json")

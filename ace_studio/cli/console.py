@@ -1,7 +1,7 @@
 """Where the command line writes: answers to stdout, progress and problems to stderr.
 
-What is printed comes from models, files and exceptions. None of it is markup, and none may steer the terminal: all of
-it passes `visible`, here and nowhere else.
+What is printed comes from models, files and exceptions. None of it is markup, and none may steer the terminal or pass
+for a line of ours: all of it passes `visible` or `one_line`, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
-from ace_studio.records.errors import ExitCode, Problem, visible
+from ace_studio.records.errors import ExitCode, Problem, one_line, visible
 from ace_studio.records.messages import LogLine, Progress
 from ace_studio.records.results import Warning
 
@@ -50,23 +50,24 @@ class Console:
         self._last_phase = ""
         self._last_pulse_s = time.monotonic()
 
-    def print(self, text: str) -> None:
-        """Print a line of the answer."""
-        self._out.print(visible(text))
+    def print(self, *lines: str) -> None:
+        """Print lines of the answer."""
+        self._out.print(*map(one_line, lines), sep="\n")
 
     def print_whole(self, text: str) -> None:
         """Print a line of the answer that people copy: it is never broken into several."""
-        self._out.print(visible(text), soft_wrap=True)
+        self._out.print(one_line(text), soft_wrap=True)
 
     def print_table(
         self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, bold_row: int | None = None
     ) -> None:
-        """Print a table of the answer; nothing if it has no rows. None is an empty cell."""
+        """Print a table of the answer; nothing if it has no rows. None is an empty cell, a tuple has several lines."""
         table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for column in columns:
-            table.add_column(Text(visible(column)), overflow="fold")
+            table.add_column(Text(one_line(column)), overflow="fold")
         for index, row in enumerate(rows):
-            cells = (Text("" if cell is None else visible(str(cell))) for cell in row)
+            lines = (cell if isinstance(cell, tuple) else () if cell is None else (cell,) for cell in row)
+            cells = (Text("\n".join(map(one_line, one))) for one in lines)
             table.add_row(*cells, style="bold" if index == bold_row else None)
         if table.row_count:
             self._out.print(table)
@@ -86,9 +87,9 @@ class Console:
             show(found, self)
         return ExitCode.DONE
 
-    def say(self, text: str) -> None:
+    def say(self, *lines: str) -> None:
         """Print a remark to stderr."""
-        self._err.print(visible(text), soft_wrap=True)
+        self._err.print(*map(one_line, lines), sep="\n", soft_wrap=True)
 
     def warn(self, warning: Warning) -> None:
         """Print a warning to stderr, once."""
@@ -96,10 +97,10 @@ class Console:
             self._warned.add(warning)
             self.say(f"warning: {warning.what}" + (f" ({warning.where})" if warning.where else ""))
 
-    def show_problems(self, problems: Sequence[Problem]) -> None:
+    def show_problems(self, problems: Sequence[Problem], *, word: str = "error") -> None:
         """Print every problem as what, why, remedy and where to stderr."""
         for problem in problems:
-            self.say(f"error: {problem.as_text()}")
+            self.say(*f"{word}: {problem.as_text()}".split("\n"))
 
     def log(self, line: LogLine) -> None:
         """Print a line that the user's code printed to stderr."""
@@ -123,7 +124,7 @@ class Console:
         text = progress_text(event)
         if self._bar is not None:
             total = None if event.fraction is None else 1.0
-            self._bar.update(self._task, description=visible(text), total=total, completed=event.fraction or 0.0)
+            self._bar.update(self._task, description=one_line(text), total=total, completed=event.fraction or 0.0)
         elif event.fraction is None and text != self._last_phase and self._is_due(event):
             self._last_phase = text
             self.say(text)

@@ -16,6 +16,8 @@ from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.records.devices import Device, DeviceCheck, DeviceKind, make_device
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.results import INPUTS_NAME, REPORT_NAME, RESULT_NAME
+from ace_studio.records.roots import present
 from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.devices import DeviceList
 from ace_studio.session.kept.folders import UserFolders
@@ -88,6 +90,9 @@ def measure(
     if run.isdecimal() and not folder.is_dir():
         past = history.get(int(run))
         folder, expected = Path(past.summary.output), past.result
+    folder = present.get().writable(folder / RESULT_NAME).parent
+    present.get().writable(folder / REPORT_NAME)
+    present.get().readable(folder / INPUTS_NAME)
     result = run_in(folder, expected)
     indices = () if index is None else (index,)
 

@@ -18,6 +18,7 @@ from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranke
 from ace_studio.records.messages import FixRequest
 from ace_studio.records.patches import apply_patch, together
 from ace_studio.records.recipes.edit import add_controls
+from ace_studio.records.roots import present
 from ace_studio.records.safe_file import write_atomically
 
 _AT = re.compile(r"^(.+):(\d+)$")
@@ -89,7 +90,11 @@ def _take(
     """Apply the green fixes as the options say; returns what was done, for the JSON."""
     done: dict[str, Any] = {}
     wanted_patches = _best(fixes, lambda one: bool(one.patch)) if patch_path is not None or write_source else []
-    patched = {path: _together(path, ones) for path, ones in _by_file(wanted_patches).items()}
+    by_file = _by_file(wanted_patches)
+    if write_source:
+        by_file = {present.get().writable(path): ones for path, ones in by_file.items()}
+    recipe_path = recipe_path and present.get().writable(recipe_path)
+    patched = {path: _together(path, ones) for path, ones in by_file.items()}
     if recipe_path is not None:
         wanted = [one.control for one in _best(fixes, lambda one: one.control is not None) if one.control is not None]
         done["applied_controls"] = msgspec.to_builtins(add_controls(recipe_path, wanted))
@@ -149,7 +154,7 @@ def _show(fixes: tuple[FixReport, ...], done: dict[str, Any], console: Console) 
         if text := _remark(one):
             console.print(f"{one.status} {one.kind}: {text}")
         if one.patch and one.status is FixStatus.GREEN:
-            console.print(f"\n{one.patch}")
+            console.print("", *one.patch.split("\n"))
     for text in _done_lines(done):
         console.print(text)
 

@@ -163,7 +163,7 @@ def _show(event: messages.AnyEvent, console: Console) -> None:
         case messages.WarningFound(warning=warning):
             console.warn(warning)
         case messages.JobWarned(problem=problem):
-            console.say(f"warning: {problem.as_text()}")
+            console.show_problems((problem,), word="warning")
         case messages.FixTried(fix=fix):
             console.say(f"{fix.status}: {fix.title}")
         case messages.ModelCaptured(capture=capture) if event.job != TRACE_JOB:

@@ -104,7 +104,7 @@ def _ask_for_trust(path: Path, store: TrustStore, console: Console) -> None:
         console.say(f"{path}: nothing in it has to be trusted, or all of it is trusted")
         return
     for problem in asked:
-        console.say(f"{problem.where}\n  {problem.why}\n  {problem.details}")
+        console.say(problem.where, f"  {problem.why}", f"  {problem.details}")
     if not sys.stdin.isatty():
         raise AceError.of(
             ErrorCode.UNTRUSTED,

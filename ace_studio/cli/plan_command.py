@@ -18,6 +18,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import ModelCaptured, TraceRequest
 from ace_studio.records.recipes.edit import with_changes
 from ace_studio.records.recipes.file import read_recipe_text, recipe_text, write_recipe
+from ace_studio.records.recipes.holding import holding
 from ace_studio.records.recipes.plan_index import plan_index
 from ace_studio.records.recipes.recipe import Recipe
 
@@ -42,23 +43,24 @@ def plan_command(
 ) -> int:
     """Show which precision every op is planned at; change the recipe and save it, if the options say so."""
     console = Console(as_json=as_json)
-    recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
-    recipe = with_changes(recipe, _changes(values or []))
-    if save is not None and save.absolute().parent != folder:
-        raise AceError.of(
-            ErrorCode.USAGE,
-            f"{save} is not in the folder of {path.name}",
-            why="the paths in a recipe are relative to its folder",
-            remedy=f"Save it in {folder}.",
-        )
-    request = TraceRequest(job="plan", recipe=recipe, folder=str(folder), trust_all=trust)
-    found = follow(request, console, contain=contain).need(ModelCaptured)
-    document: dict[str, Any] = {"format": 1, "status": "ok", "fingerprint": found.fingerprint}
-    document |= {"recipe": recipe_text(recipe), "ops": _planned_ops(recipe, found)}
-    document["refusals"] = [one for one in found.refusals if one.operators]
-    if save is not None:
-        write_recipe(recipe, save, text=read_recipe_text(path) if path.suffix == ".toml" else "")
-        document["saved"] = str(save.absolute())
+    with holding(save):
+        recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
+        recipe = with_changes(recipe, _changes(values or []))
+        if save is not None and save.resolve().parent != folder.resolve():
+            raise AceError.of(
+                ErrorCode.USAGE,
+                f"{save} is not in the folder of {path.name}",
+                why="the paths in a recipe are relative to its folder",
+                remedy=f"Save it in {folder}.",
+            )
+        request = TraceRequest(job="plan", recipe=recipe, folder=str(folder), trust_all=trust)
+        found = follow(request, console, contain=contain).need(ModelCaptured)
+        document: dict[str, Any] = {"format": 1, "status": "ok", "fingerprint": found.fingerprint}
+        document |= {"recipe": recipe_text(recipe), "ops": _planned_ops(recipe, found)}
+        document["refusals"] = [one for one in found.refusals if one.operators]
+        if save is not None:
+            write_recipe(recipe, save, text=read_recipe_text(path) if path.suffix == ".toml" else "")
+            document["saved"] = str(save.absolute())
     return console.answer(recipe, partial(_show, document=document), document=document)
 
 

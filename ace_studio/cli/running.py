@@ -209,7 +209,7 @@ def _remember(add: Callable[[], object], console: Console) -> None:
     try:
         add()
     except AceError as error:  # a warning, never a failed run
-        console.say(f"warning: {error.problem.as_text()}")
+        console.show_problems((error.problem,), word="warning")
 
 
 def _keep_graph(captured: ModelCaptured | None, result: Result) -> None:

@@ -20,7 +20,7 @@ _SEVERITY = tuple(SupportStatus)
 
 def show_file(report: FileReport, console: Console) -> None:
     """Show what a file is."""
-    console.print(f"{report.path}\n  {report.label}, {megabytes(report.size_bytes)}, trust: {report.trust}")
+    console.print(report.path, f"  {report.label}, {megabytes(report.size_bytes)}, trust: {report.trust}")
     console.print(f"  sha256 {report.sha256}")
     for text in (*report.would_run, *report.notes):
         console.print(f"  {text}")
@@ -40,7 +40,7 @@ def show_file(report: FileReport, console: Console) -> None:
 def show_environment(report: EnvironmentReport, console: Console) -> None:
     """Show what ``doctor`` found."""
     console.print(f"Python {report.python} at {report.executable}")
-    console.print(f"{report.platform}\n{report.cpu}, {report.cores} cores, {report.memory_bytes / 2**30:.1f} GiB")
+    console.print(report.platform, f"{report.cpu}, {report.cores} cores, {report.memory_bytes / 2**30:.1f} GiB")
     console.print_table(("package", "version"), report.versions.items())
     console.print_table(
         ("device", "name", "available"),

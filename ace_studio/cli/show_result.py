@@ -125,9 +125,9 @@ def show_improvements(result: Result, console: Console) -> None:
 def show_advice(result: Result, console: Console) -> None:
     """Show whether the advice that was followed held, and the cards for the next run."""
     if result.advice_from is not None:
-        console.print(f"Advice that was followed: {result.advice_from.title}\n  {result.advice_from.verdict}")
+        console.print(f"Advice that was followed: {result.advice_from.title}", f"  {result.advice_from.verdict}")
     for number, card in enumerate(result.advice, start=1):
-        console.print(f"Advice {number}: {card.title}\n  why: {card.why}\n  gain: {card.estimate}")
+        console.print(f"Advice {number}: {card.title}", f"  why: {card.why}", f"  gain: {card.estimate}")
         if card.do_first:
             console.print(f"  first: {card.do_first}")
         if card.change:

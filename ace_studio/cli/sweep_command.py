@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated
@@ -16,7 +14,7 @@ from ace_studio.cli.console import Console
 from ace_studio.cli.follow import chosen_python, kept_runner
 from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import sweeps
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode
+from ace_studio.records.errors import AceError, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs, read_sweep
 
@@ -35,47 +33,22 @@ def run_sweep_file(
 ) -> int:
     """Run every combination of recipes and axes, and compare all of them."""
     console = Console(as_json=as_json)
-    is_frozen = bool(getattr(sys, "frozen", False))  # it has no Dask; the Python that runs the sweep does
-    needed = () if is_frozen else ("distributed", "jinja2")
-    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
-        raise AceError.of(
-            ErrorCode.NOT_INSTALLED,
-            f"A sweep needs {' and '.join(missing)}",
-            remedy="pip install 'ace-studio[sweep]'",
-        )
     jobs = read_jobs(paths)
     runner = kept_runner.get()
     with console.progress():
-        if runner is not None or is_frozen:
-            sweep, folder, _, _ = read_sweep(paths)
-            order = sweeps.SweepOrder(
-                sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers
-            )
-            if runner is not None:
-                hosts = {job.recipe.engine.host for job in jobs}
-                ended = runner.sweep(order, lambda event: _say(event, console), hosts=hosts)
-            else:
-                python = chosen_python(paths[0].absolute())
-                ended = _follow(
-                    replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python), console
-                )
-            if ended.report is None:
-                raise AceError(*ended.problems)
-            report = ended.report
+        sweep, folder, _, _ = read_sweep(paths)
+        order = sweeps.SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
+        if runner is not None:
+            ended = runner.sweep(order, lambda event: _say(event, console), jobs=jobs)
         else:
-            from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415 - Dask takes a second
-
-            options = SweepOptions(
-                scheduler=scheduler,
-                interpreter=chosen_python(paths[0].absolute()),
-                trust=trust,
-                workers=workers,
-                mlflow=mlflow,
-                on_event=lambda event: _say(event, console),
+            python = chosen_python(paths[0].absolute())
+            ended = _follow(
+                replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python), console
             )
-            report = run_sweep(jobs, out, options)
-    console.answer(report, lambda found, to: show_sweep(found, to, out))
-    return exit_code(report)
+    if ended.report is None:
+        raise AceError(*ended.problems)
+    console.answer(ended.report, lambda found, to: show_sweep(found, to, out))
+    return exit_code(ended.report)
 
 
 def _follow(order: sweeps.SweepOrder, console: Console) -> sweeps.SweepEnded:

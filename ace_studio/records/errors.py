@@ -120,9 +120,9 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def one_line(text: str) -> str:
-    """The text as `visible` gives it, without line breaks and tabs: it cannot look like a line of ours."""
-    return visible(text).replace("\n", "\\u000a").replace("\t", "\\u0009")
+def one_line(text: object) -> str:
+    r"""`visible`, and in one line: for names, whose line ends (``\u000a`` here) could pass for words of the program."""
+    return visible(str(text)).replace("\n", r"\u000a").replace("\t", r"\u0009")
 
 
 def _plain_text(text: str, *, limit: int) -> str:
@@ -137,7 +137,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     ``where`` is ``file:line`` (or ``file:line, module path``) when a place is known, else empty.
     ``details`` may hold a log or a traceback; it is shown on request, never by default. Texts are made fit to be sent
-    and shown (`_plain_text`), because they quote what comes from outside.
+    and shown (`_plain_text`), because they quote what comes from outside; ``what`` and ``where`` are one line each.
     """
 
     code: ErrorCode
@@ -151,6 +151,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("what", "why", "remedy", "where", "details"):
             text = getattr(self, name)
             plain = _plain_text(text, limit=DETAILS_LIMIT if name == "details" else TEXT_LIMIT)
+            plain = one_line(plain) if name in ("what", "where") else plain
             if plain != text:
                 msgspec.structs.force_setattr(self, name, plain)
 
@@ -160,9 +161,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return _EXIT_CODES.get(self.code, ExitCode.JOB_FAILED)
 
     def as_text(self) -> str:
-        """The problem as plain lines: what, then why, remedy and where, each on its own line."""
+        """The problem as plain lines: what, then why, remedy and where; a line end in one of them is indented."""
         labelled = (("why", self.why), ("remedy", self.remedy), ("where", self.where))
-        return "\n".join([self.what, *(f"  {label}: {text}" for label, text in labelled if text)])
+        said = [self.what, *(f"  {label}: {text}" for label, text in labelled if text)]
+        return "\n".join(one.replace("\n", "\n    ") for one in said)
 
 
 class AceError(Exception):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.results import TargetRun
+from ace_studio.records.roots import present
 
 COMPANIONS = {".xml": (".bin",), ".onnx": (".onnx.data", ".onnx_data", ".data")}
 """Suffix of an artifact -> suffixes of the files beside it (same stem) that hold its weights."""
@@ -40,17 +41,21 @@ def run_artifact(runs: Sequence[TargetRun], index: int, folder: Path) -> Path:
 def artifact_files(artifact: Path) -> tuple[Path, ...]:
     """The files of an artifact, itself first: a folder's files, or the file with its companions.
 
-    Raises: AceError(NOT_FOUND) if it is gone.
+    Raises: AceError(NOT_FOUND) if it is gone, AceError(UNTRUSTED) if one is a link to what may not be read (`Roots`).
     """
     if artifact.is_dir():
-        return tuple(sorted(path for path in artifact.rglob("*") if path.is_file()))
-    if not artifact.is_file():
+        found = sorted(path for path in artifact.rglob("*") if path.is_file())
+    elif artifact.is_file():
+        stem = artifact.name[: -len(artifact.suffix)] if artifact.suffix else artifact.name
+        beside = (artifact.with_name(stem + suffix) for suffix in COMPANIONS.get(artifact.suffix, ()))
+        found = [artifact, *(path for path in beside if path.is_file())]
+    else:
         raise AceError.of(
             ErrorCode.NOT_FOUND,
             f"The artifact {artifact.name} no longer exists",
             why=f"{artifact} was moved or deleted after the run",
             remedy="Run again",
         )
-    stem = artifact.name[: -len(artifact.suffix)] if artifact.suffix else artifact.name
-    beside = (artifact.with_name(stem + suffix) for suffix in COMPANIONS.get(artifact.suffix, ()))
-    return (artifact, *(path for path in beside if path.is_file()))
+    for path in found:
+        present.get().readable(path)
+    return tuple(found)

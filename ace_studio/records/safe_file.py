@@ -22,6 +22,8 @@ from typing import IO, Any, TypeVar, cast
 import msgspec
 
 from ace_studio.records.errors import ErrorCode, explained
+from ace_studio.records.private_folder import make_private
+from ace_studio.records.roots import is_for_others, steady_folder
 
 
 def file_sha256(path: Path) -> str:
@@ -34,6 +36,7 @@ LARGEST_KEPT_BYTES = 256_000_000
 """No file that ACE Studio keeps for itself comes near; a result with the profile of 10,000 ops has 20 MB."""
 KeptT = TypeVar("KeptT")
 _UMASK_LOCK = threading.Lock()
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def read_plain(path: Path, *, most: int = LARGEST_KEPT_BYTES) -> bytes:
@@ -45,13 +48,13 @@ def read_plain(path: Path, *, most: int = LARGEST_KEPT_BYTES) -> bytes:
     return content
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_plain(path: Path, *, more_flags: int = 0) -> IO[bytes]:
     """A regular file, opened to be read. Raises: OSError, also for a pipe, a device and a folder.
 
     Opening a pipe would wait for a writer, and a device may have no end.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    stream = os.fdopen(os.open(path, flags), "rb")
+    stream = os.fdopen(os.open(path, flags | more_flags), "rb")
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return stream
     stream.close()
@@ -95,19 +98,28 @@ def write_atomically(
 
     Raises: OSError; then ``path`` still has its old content.
     """
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "it is not a regular file", str(target))  # never rename over /dev/null
-    old = target.read_bytes() if target.is_file() else None
-    if old == content:
-        return
-    if mode is None:
-        mode = stat.S_IMODE(target.stat().st_mode) if old is not None else None
-    if keep_backup and old is not None:
-        with _replacing(target.with_name(target.name + ".bak"), mode=mode, sync=sync) as descriptor:
-            _write_all(descriptor, old)
-    with _replacing(target, mode=mode, sync=sync) as descriptor:
-        _write_all(descriptor, content)
+    target = path if is_for_others(path) else path.resolve()
+    with steady_folder(target.parent) as folder:
+        place = folder / target.name
+        if place.exists() and not place.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file", str(target))  # never rename over /dev/null
+        old = None
+        with contextlib.suppress(FileNotFoundError), open_plain(place, more_flags=_NO_FOLLOW) as stream:
+            old = stream.read()
+            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) if mode is None else mode
+        if old == content:
+            return
+        if keep_backup and old is not None:
+            with _replacing(place.with_name(place.name + ".bak"), mode=mode, sync=sync) as descriptor:
+                _write_all(descriptor, old)
+        with _replacing(place, mode=mode, sync=sync) as descriptor:
+            _write_all(descriptor, content)
+
+
+def write_private(path: Path, content: bytes, **options: Any) -> None:
+    """As `write_atomically`, in a folder that is open to this user alone; it is made if it is missing."""
+    make_private(path.parent)
+    write_atomically(path, content, **options)
 
 
 @contextlib.contextmanager
@@ -235,7 +247,9 @@ def make_output_folder(folder: Path) -> None:
     Raises: AceError(USAGE) with the system's reason.
     """
     what = f"Results cannot be written to {folder}"
-    with explained(ErrorCode.USAGE, what, remedy="Name a folder that you may write to.", where=folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+    with (
+        explained(ErrorCode.USAGE, what, remedy="Name a folder that you may write to.", where=folder),
+        steady_folder(folder, make=True) as place,
+        tempfile.TemporaryFile(dir=place),
+    ):
+        pass

@@ -61,11 +61,15 @@ def shared_temporary_folder() -> Path:
 
 def compiled_code_folder(base: Path) -> str:
     """Where torch keeps compiled code, named as it does by default."""
+    return str(base / ("torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user_name())))
+
+
+def user_name() -> str:
+    """The name of this user, or its number."""
     try:
-        user = getpass.getuser()
+        return getpass.getuser()
     except (KeyError, ImportError, OSError):
-        user = f"uid_{os.getuid()}" if hasattr(os, "getuid") else "unknown_user"
-    return str(base / ("torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user)))
+        return f"uid_{os.getuid()}" if hasattr(os, "getuid") else "unknown_user"
 
 
 def remove_scratch(scratch: Path) -> None:

@@ -84,7 +84,8 @@ def _faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     recipes = document.get("recipes", ())
     if not recipes or not _is_list(recipes, str):
         yield Fault(("recipes",), "recipes must be a list of recipe files", remedy='write recipes = ["a.toml"]')
-    if not _is_list(document.get("files", ()), str):
+    files = document.get("files", ())
+    if not _is_list(files, str) or any(not one or Path(one).is_absolute() for one in files):
         yield Fault(("files",), "files must be a list of patterns", remedy='write files = ["data/*.npz"]')
     axes = document.get("axes", {})
     if not isinstance(axes, Mapping):

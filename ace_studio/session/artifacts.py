@@ -6,10 +6,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.results import TargetRun
+from ace_studio.records.roots import present, steady_folder
 from ace_studio.records.run_artifact import artifact_files, run_artifact
 from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
 from ace_studio.session.kept.folders import UserFolders
@@ -56,17 +58,24 @@ def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
     """
     files = artifact_files(artifact)
     target = destination / artifact.name if destination.is_dir() else destination
-    _check_places([target, *(_place(file, artifact, target) for file in files)])
+    places = [target, *(_place(file, artifact, target) for file in files), _sums_of(target)]
+    _check_places([target, _sums_of(target)] if artifact.is_dir() else places, places)
     what = f"{artifact.name} could not be copied"
     with explained(ErrorCode.NOT_FOUND, what, remedy="Choose another folder", where=target):
         return _copy(artifact, files, target)
 
 
-def _check_places(places: Sequence[Path]) -> None:
-    """An artifact comes from a folder that anybody may have made: it must not become the list of trusted files."""
-    user = UserFolders.of_user()
+def _check_places(new: Sequence[Path], places: Sequence[Path]) -> None:
+    """An artifact comes from a folder that anybody may have made: it must not become the list of trusted files.
+
+    ``new``: those of the places that must be new; what lies in a new folder is new too.
+    """
+    own, roots = UserFolders.of_user().own, present.get()
+    for place in new:
+        roots.writable(place)
     for place in places:
-        if any(place.resolve().is_relative_to(own.resolve()) for own in (user.config, user.data, user.state)):
+        roots.inside(place)
+        if any(place.resolve().is_relative_to(one.resolve()) for one in own):
             raise AceError.of(
                 ErrorCode.USAGE,
                 f"{place} is not a place for an artifact",
@@ -76,42 +85,47 @@ def _check_places(places: Sequence[Path]) -> None:
 
 
 def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, str]:
-    target.parent.mkdir(parents=True, exist_ok=True)
     written: dict[Path, str] = {}
-    remove_leftovers(target)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=temporary_prefix(target), suffix=".tmp") as name:
-        staging = Path(name)
-        final = {file: _place(file, artifact, target) for file in files}
-        for number, file in enumerate(files):
-            copy = staging / str(number)
-            shutil.copyfile(file, copy)
-            written[final[file]] = _compared(file, copy)
-        sums = staging / "sums"
-        lines = [f"{sha256}  {path.relative_to(target.parent).as_posix()}\n" for path, sha256 in written.items()]
-        sums.write_text("".join(lines), encoding="utf-8")
-        pairs = [(staging / str(number), final[file]) for number, file in enumerate(files)]
-        _replace_all([*pairs, (sums, target.with_name(target.name + ".sha256"))])
+    with steady_folder(target.parent, make=True) as folder:
+        remove_leftovers(folder / target.name)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=temporary_prefix(target), suffix=".tmp") as name:
+            staging = Path(name)
+            final = {file: _place(file, artifact, target) for file in files}
+            for number, file in enumerate(files):
+                copy = staging / str(number)
+                shutil.copyfile(file, copy)
+                written[final[file]] = _compared(file, copy)
+            sums = staging / "sums"
+            lines = [f"{sha256}  {path.relative_to(target.parent).as_posix()}\n" for path, sha256 in written.items()]
+            sums.write_text("".join(lines), encoding="utf-8")
+            pairs = [(staging / str(number), final[file]) for number, file in enumerate(files)]
+            _replace_all([*pairs, (sums, _sums_of(target))])
     return written
+
+
+def _sums_of(target: Path) -> Path:
+    return target.with_name(target.name + ".sha256")
 
 
 def _replace_all(pairs: list[tuple[Path, Path]]) -> None:
     """Give every new file its place; if one cannot have it, all places are as they were."""
     done: list[tuple[Path, Path]] = []
-    try:
-        for new, place in pairs:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            old = new.with_name(new.name + ".old")
-            if place.is_file():
-                shutil.copy2(place, old)
-            os.replace(new, place)  # noqa: PTH105 - one call that the tests can make fail
-            done.append((old, place))
-    except OSError:
-        for old, place in reversed(done):
-            if old.exists():
-                old.replace(place)
-            else:
-                place.unlink(missing_ok=True)
-        raise
+    with ExitStack() as folders:
+        try:
+            for new, place in pairs:
+                steady = folders.enter_context(steady_folder(place.parent, make=True)) / place.name
+                old = new.with_name(new.name + ".old")
+                if steady.is_file():
+                    shutil.copy2(steady, old)
+                os.replace(new, steady)  # noqa: PTH105 - one call that the tests can make fail
+                done.append((old, steady))
+        except OSError:
+            for old, place in reversed(done):
+                if old.exists():
+                    old.replace(place)
+                else:
+                    place.unlink(missing_ok=True)
+            raise
 
 
 def _place(file: Path, artifact: Path, target: Path) -> Path:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,14 +53,6 @@ def _interrupt_at_end(stream: BinaryIO) -> None:
 
 def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
     jobs = sweep_jobs(order.sweep, Path(order.folder), name="the sweep", texts=order.texts)
-    options = SweepOptions(
-        scheduler=order.scheduler,
-        workers=order.workers,
-        interpreter=order.interpreter,
-        trust=order.trust,
-        trusted_sha256=order.trusted_sha256,
-        contain=order.contain,
-        mlflow=order.mlflow,
-        on_event=tell,
-    )
+    shared = {one.name for one in fields(SweepOptions)} & set(SweepOrder.__struct_fields__)
+    options = SweepOptions(on_event=tell, **{name: getattr(order, name) for name in shared})
     return SweepEnded(report=run_sweep(jobs, Path(order.out), options))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import io
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.records.sweeps import SWEEP_NAME, SweepReport, SweepRow
 from ace_studio.sweeps.report import report_html
 
@@ -25,11 +25,9 @@ def write_tables(report: SweepReport, folder: Path) -> None:
     """
     write_atomically(folder / SWEEP_NAME, msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
     rows = [flat_row(row) for row in report.rows]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=_columns(rows))
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomically(folder / CSV_NAME, text.getvalue().encode())
+    columns = _columns(rows)
+    table = [columns, *([row.get(name, "") for name in columns] for row in rows)]
+    write_atomically(folder / CSV_NAME, spreadsheet_text(table).encode())
     if importlib.util.find_spec("pyarrow") is not None:
         write_atomically(folder / PARQUET_NAME, _parquet(rows))
     write_atomically(folder / HTML_NAME, report_html(report).encode())

@@ -25,6 +25,7 @@ from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
 from ace_studio.records.bundle import Bundle, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.private_folder import make_private
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.sweeps import JobAdvanced
 from ace_studio.session.kept.folders import UserFolders
@@ -229,7 +230,7 @@ def _files_in(output: Path) -> dict[str, bytes]:
 def timing_lock() -> Path:
     """The file that a job of this user locks on this machine while it measures; homes may be shared by machines."""
     path = UserFolders.of_user().state / f"timing-{socket.gethostname()}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     return path
 
 

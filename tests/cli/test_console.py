@@ -7,6 +7,7 @@ import rich.console
 
 from ace_studio.cli import console as console_module
 from ace_studio.cli.console import Console
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import LogLine, Phase, Progress
 
 
@@ -78,3 +79,24 @@ def test_remarks_go_to_stderr_so_that_the_json_is_alone_on_stdout(capsys):
     out, err = capsys.readouterr()
     assert json.loads(out) == {"a": [1, None]}
     assert err == "working\n"
+
+
+FORGED = "net\nThis file is safe.\r\tx"
+
+
+def test_a_line_end_in_a_name_begins_no_line(capsys):
+    console = Console(as_json=False)
+    console.print(f"a {FORGED}", "second")
+    console.print_table(("name",), [(FORGED,), (("one", "two"),)])
+    console.say(FORGED)
+    console.print_whole(FORGED)
+    console.show_problems(
+        [Problem(code=ErrorCode.UNTRUSTED, what=FORGED, why=f"opening it would run {FORGED}", where=FORGED)]
+    )
+    out, err = capsys.readouterr()
+    assert not [
+        line for line in (out + err).splitlines() if line.strip(" ").startswith("This file") and line[:4] != "    "
+    ]
+    assert "a net\\u000aThis file is safe.\\u000d\\u0009x\nsecond\n" in out
+    assert [line.strip() for line in out.splitlines()].count("two") == 1
+    assert "error: net\\u000aThis file" in err and "  where: net\\u000aThis file" in err

@@ -5,6 +5,7 @@ import json
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.cli import run_command
 from ace_studio.records.errors import ErrorCode, Problem
@@ -154,3 +155,18 @@ def test_a_recipe_that_cannot_be_read_is_told(user, answer_with, recipe, capsys)
     answer_with(JobFailed(problems=(Problem(code=ErrorCode.NOT_FOUND, what="There is no file net.py"),)))
     assert run_command(["trust", "--add", str(recipe)]) == 2
     assert "There is no file net.py" in capsys.readouterr().err
+
+
+def test_no_name_of_a_file_forges_a_line_of_the_question(user, answer_with, terminal, capsys):
+    name = "/net.py\n  opening it would run nothing\n  sha256:00\x1b[2K\u202e"
+    forged = replace(
+        INSPECTED.report,
+        files=(FileToTrust(path=name, sha256="ab12", would_run=(f"imports of {name}",)),),
+    )
+    answer_with(FileInspected(report=forged))
+    terminal("n")
+    assert run_command(["trust", "--add", name]) == 5
+    lines = capsys.readouterr().err.splitlines()
+    assert not [line for line in lines if line.strip() in ("opening it would run nothing", "sha256:00")]
+    assert "  opening it would run imports of /net.py\\u000a" in "\n".join(lines)
+    assert "\x1b" not in "".join(lines) and "\u202e" not in "".join(lines)

@@ -1,13 +1,10 @@
-import importlib.util
 import json
-import sys
 
 import pytest
 
 from ace_studio.cli import run_command, sweep_command
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import RowStatus, SweepEnded, SweepReport, SweepRow, SweepStatus
-from ace_studio.sweeps import running
 from ace_studio.sweeps.running import SweepAdvanced
 
 DONE = SweepRow(
@@ -24,16 +21,16 @@ FAILED = SweepRow(
 def answer(monkeypatch, tmp_path):
     (tmp_path / "a.toml").write_text('format = 1\n[model]\nsource = "a.onnx"\n')
     (tmp_path / "s.toml").write_text('format = 1\nrecipes = ["a.toml"]\n[axes]\nplan = ["fp32", "bf16"]\n')
-    asked = []
+    orders = []
 
     def answers(status, *rows):
-        def run(jobs, out, options):
-            asked.append((jobs, out, options))
-            options.on_event(SweepAdvanced(row=rows[0], done=1, total=2, workers=2, remaining_s=30.0))
-            return SweepReport(status=status, rows=rows)
+        def start(order, tell):
+            orders.append(order)
+            tell(SweepAdvanced(row=rows[0], done=1, total=2, workers=2, remaining_s=30.0))
+            tell(SweepEnded(report=SweepReport(status=status, rows=rows)))
 
-        monkeypatch.setattr(running, "run_sweep", run)
-        return asked
+        monkeypatch.setattr(sweep_command, "SweepProcess", start)
+        return orders
 
     return answers
 
@@ -43,12 +40,12 @@ def words(tmp_path, *more):
 
 
 def test_a_sweep_prints_its_rows_its_front_and_its_files(answer, tmp_path, capsys):
-    asked = answer(SweepStatus.OK, DONE)
+    orders = answer(SweepStatus.OK, DONE)
     assert run_command(words(tmp_path, "--trust", "--scheduler", "tcp://box:8786")) == 0
     shown = capsys.readouterr()
-    ((jobs, out, options),) = asked
-    assert [job.axes for job in jobs] == [{"plan": "fp32"}, {"plan": "bf16"}]
-    assert (out, options.trust, options.scheduler) == (tmp_path / "out", True, "tcp://box:8786")
+    (order,) = orders
+    assert (order.sweep.axes, order.folder) == ({"plan": ("fp32", "bf16")}, str(tmp_path))
+    assert (order.out, order.trust, order.scheduler) == (str(tmp_path / "out"), True, "tcp://box:8786")
     for word in ("fp32", "*", "1.250", "2.00x", "1.50x", "0.9000", "2.500", "met", "sweep.html"):
         assert word in shown.out
     assert "1 of 2: job 1" in shown.err
@@ -56,11 +53,11 @@ def test_a_sweep_prints_its_rows_its_front_and_its_files(answer, tmp_path, capsy
 
 
 def test_recipes_alone_are_a_sweep_into_a_folder_of_its_own(answer, tmp_path, monkeypatch):
-    asked = answer(SweepStatus.OK, DONE)
+    orders = answer(SweepStatus.OK, DONE)
     monkeypatch.chdir(tmp_path)
     assert run_command(["sweep", "a.toml", "--scheduler", "tcp://box:8786"]) == 0
-    ((jobs, out, _),) = asked
-    assert ([job.recipe_path for job in jobs], out.as_posix()) == (["a.toml"], "ace-output/sweep")
+    (order,) = orders
+    assert (order.sweep.recipes, order.out) == (("a.toml",), str(tmp_path / "ace-output" / "sweep"))
 
 
 def test_json_has_one_row_per_job(answer, tmp_path, capsys):
@@ -83,9 +80,7 @@ def test_a_cancelled_sweep_exits_as_cancelled(answer, tmp_path):
     assert run_command(words(tmp_path)) == 130
 
 
-def test_the_installed_program_which_has_no_dask_runs_a_sweep_in_the_python_that_has_it(
-    tmp_path, capsys, monkeypatch, answer
-):
+def test_ctrl_c_stops_the_process_of_the_sweep_and_what_is_done_is_shown(tmp_path, capsys, monkeypatch, answer):
     answer(SweepStatus.OK, DONE)
     report = SweepReport(status=SweepStatus.CANCELLED, rows=(DONE,))
     orders, stopped = [], []
@@ -103,9 +98,6 @@ def test_the_installed_program_which_has_no_dask_runs_a_sweep_in_the_python_that
     def interrupted(event, console):
         raise KeyboardInterrupt
 
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "distributed" else found(name))
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
     monkeypatch.setattr(sweep_command, "SweepProcess", Process)
     monkeypatch.setattr(sweep_command, "_say", interrupted)
     assert run_command(words(tmp_path, "--trust", "--scheduler", "tcp://box:8786")) == 130
@@ -114,8 +106,9 @@ def test_the_installed_program_which_has_no_dask_runs_a_sweep_in_the_python_that
     assert stopped and "1.250" in capsys.readouterr().out
 
 
-def test_without_dask_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == "distributed" else found(name))
+def test_without_dask_the_command_says_what_to_install(tmp_path, capsys, monkeypatch, answer):
+    answer(SweepStatus.OK, DONE)
+    missing = Problem(code=ErrorCode.NOT_INSTALLED, what="A sweep needs dask", remedy="pip install 'distributed'")
+    monkeypatch.setattr(sweep_command, "SweepProcess", lambda order, tell: tell(SweepEnded(problems=(missing,))))
     assert run_command(words(tmp_path)) == 6
-    assert "ace-studio[sweep]" in capsys.readouterr().err
+    assert "pip install 'distributed'" in capsys.readouterr().err

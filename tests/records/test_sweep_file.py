@@ -178,3 +178,9 @@ def test_a_sweep_is_written_as_it_is_read():
     )
     text = sweep_file.sweep_text(sweep)
     assert sweep_file.checked_sweep(parse_toml(text, "s"), name="s", text=text) == sweep
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*", ""])
+def test_a_pattern_of_files_is_relative_to_the_sweep(pattern):
+    with pytest.raises(AceError, match="files must be a list of patterns"):
+        sweep_file.checked_sweep({"format": 1, "recipes": ["a.toml"], "files": [pattern]}, name="s.toml")

@@ -28,7 +28,7 @@ def test_a_listener_hears_only_of_what_changed_and_can_leave(opened: Session) ->
 
 def test_a_change_does_not_wait_for_the_disk_and_closing_does(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     moves, written = Event(), []
-    monkeypatch.setattr(autosave, "write_atomically", lambda path, *_, **__: moves.wait(30) and written.append(path))
+    monkeypatch.setattr(autosave, "write_private", lambda path, *_, **__: moves.wait(30) and written.append(path))
     opened.choices.set_goal(Goal(max_drop=0.25))
     assert not written
     Timer(0.05, moves.set).start()
@@ -42,7 +42,7 @@ def test_choices_that_cannot_be_stored_are_one_problem_however_many_there_are(
     def write(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(autosave, "write_atomically", write)
+    monkeypatch.setattr(autosave, "write_private", write)
     for max_drop in (0.1, 0.2, 0.3):
         opened.choices.set_goal(Goal(max_drop=max_drop))
         opened.close()

@@ -40,3 +40,15 @@ def test_parquet_has_the_same_columns_with_types(folder):
     table = parquet.read_table(folder / "sweep.parquet").to_pydict()
     assert table["latency_ms"] == [1.5, None]
     assert table["axis.threads"] == ["1", "all"]
+
+
+def test_no_name_in_the_csv_is_a_formula(tmp_path):
+    formula = '=HYPERLINK("http://x","see")'
+    row = SweepRow(
+        job="1", recipe=formula, axes={"plan": "@SUM(A1)", "threads": -1}, status=RowStatus.DONE, sqnr_db=-2.5
+    )
+    write_tables(SweepReport(status=SweepStatus.INCOMPLETE, rows=(row,)), tmp_path)
+    with (tmp_path / "sweep.csv").open(newline="") as file:
+        (found,) = csv.DictReader(file)
+    assert (found["recipe"], found["axis.plan"]) == (f"'{formula}", "'@SUM(A1)")
+    assert (found["axis.threads"], found["sqnr_db"]) == ("-1", "-2.5")

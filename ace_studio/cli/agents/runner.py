@@ -6,6 +6,7 @@ import shlex
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import count
+from pathlib import Path
 from queue import SimpleQueue
 
 from msgspec.structs import replace
@@ -15,7 +16,9 @@ from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
-from ace_studio.records.sweeps import JobAdvanced, SweepEnded, SweepEvent, SweepOrder
+from ace_studio.records.recipes.paths import paths_in
+from ace_studio.records.roots import Roots, present
+from ace_studio.records.sweeps import JobAdvanced, SweepEnded, SweepEvent, SweepJob, SweepOrder
 from ace_studio.session.kept.trust import TrustStore, hash_in
 
 
@@ -26,12 +29,14 @@ class AgentRunner:
         self,
         store: TrustStore,
         make_client: Callable[[], WorkerClient],
+        roots: Roots,
         *,
         contain: bool | None = None,
         hosts: Collection[str] = (),
     ) -> None:
         """``hosts``: other machines that the user lets recipes name; files go to no other."""
         self._store = store
+        self.roots = roots
         self._contain = contain
         self._hosts = hosts
         self._sweep: SweepProcess | None = None
@@ -60,7 +65,7 @@ class AgentRunner:
 
     def run(self, request: messages.AnyRequest) -> Iterator[messages.AnyEvent]:
         """Yield the events of the request. What trusted folders hold is trusted as it is asked for."""
-        if refused := self._refused_hosts([messages.engine_of(request).host]):
+        if refused := self._refused(messages.engine_of(request).host, _read_for(request)):
             yield messages.JobFailed(job=request.job, problems=refused)
             return
         while True:
@@ -75,14 +80,13 @@ class AgentRunner:
                 return
 
     def sweep(
-        self, order: SweepOrder, on_event: Callable[[SweepEvent], None], *, hosts: Iterable[str] = ()
+        self, order: SweepOrder, on_event: Callable[[SweepEvent], None], *, jobs: Iterable[SweepJob] = ()
     ) -> SweepEnded:
-        """Run a sweep in a process of its own: a worker of Dask must not inherit the client's stdout.
-
-        ``hosts`` are those that its recipes name.
-        """
-        if refused := self._refused_hosts(hosts):
-            return SweepEnded(problems=refused)
+        """Run a sweep of these jobs in a process of its own: a worker of Dask must not inherit the client's stdout."""
+        for job in jobs:
+            found = (path for pattern in job.files for path in Path(job.folder).glob(pattern))
+            if refused := self._refused(job.recipe.engine.host, (*paths_in(job.recipe, Path(job.folder)), *found)):
+                return SweepEnded(problems=refused)
         while True:
             ended = self._swept(replace(order, trusted_sha256=self._store.hashes, contain=self._contain), on_event)
             rows = ended.report.rows if ended.report is not None else ()
@@ -96,8 +100,23 @@ class AgentRunner:
 
     def allow(self, host: str) -> None:
         """Raises: AceError(UNTRUSTED) if the user has not allowed this host for tools."""
-        if refused := self._refused_hosts([host]):
-            raise AceError(*refused)
+        if host and host not in self._hosts:
+            raise AceError.of(
+                ErrorCode.UNTRUSTED,
+                f"This needs another machine, {host}",
+                why="files would be sent there, which the user has not allowed for tools",
+                remedy=f"The user starts the server with: ace-studio mcp --host {host}",
+            )
+
+    def _refused(self, host: str, paths: Iterable[Path]) -> tuple[Problem, ...]:
+        """Why something may not run that needs this host and these files; empty if it may."""
+        try:
+            self.allow(host)
+            for path in paths:
+                present.get().readable(path)
+        except AceError as error:
+            return error.problems
+        return ()
 
     def told(self, event: messages.Progress) -> None:
         """Tell the progress of work in this process. Raises: AceError(CANCELLED) if the call was cancelled."""
@@ -105,9 +124,6 @@ class AgentRunner:
             raise AceError.of(ErrorCode.CANCELLED, "The call was cancelled")
         if self._tell is not None:
             self._tell(event)
-
-    def _refused_hosts(self, hosts: Iterable[str]) -> tuple[Problem, ...]:
-        return tuple(_no_host(host) for host in sorted(set(hosts)) if host and host not in self._hosts)
 
     def _swept(self, order: SweepOrder, on_event: Callable[[SweepEvent], None]) -> SweepEnded:
         events: SimpleQueue[SweepEvent | SweepEnded] = SimpleQueue()
@@ -177,13 +193,17 @@ def _progress(event: SweepEvent) -> messages.Progress:
     return messages.Progress(job="", phase=phase, detail=f"{event.done} of {event.total} jobs ended")
 
 
-def _no_host(host: str) -> Problem:
-    return Problem(
-        code=ErrorCode.UNTRUSTED,
-        what=f"This needs another machine, {host}",
-        why="files would be sent there, which the user has not allowed for tools",
-        remedy=f"The user starts the server with: ace-studio mcp --host {host}",
-    )
+def _read_for(request: messages.AnyRequest) -> Iterator[Path]:
+    """What the engine is asked to read. Arguments of a tool that are paths were judged before (`tools.Use`)."""
+    match request:
+        case messages.InspectRequest(path=path):
+            yield Path(path)
+        case messages.TraceRequest(recipe=recipe, folder=folder):
+            yield from paths_in(recipe, Path(folder))
+            if isinstance(request, messages.FixRequest) and request.file:
+                yield Path(request.file)
+        case _:
+            pass
 
 
 def _remedy(path: str) -> str:

@@ -26,17 +26,19 @@ from ace_studio import __version__
 from ace_studio.cli import run_command
 from ace_studio.cli.agents.answers import tool_answer
 from ace_studio.cli.agents.runner import AgentRunner
-from ace_studio.cli.agents.tools import ROWS, ToolRow, tool_description, tool_schema, words_of
+from ace_studio.cli.agents.tools import ROWS, ToolRow, tool_description, tool_schema, with_places, words_of
 from ace_studio.cli.app import report_failure
 from ace_studio.cli.console import Console, progress_text
 from ace_studio.cli.follow import kept_runner
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Progress
+from ace_studio.records.roots import present
 
 INSTRUCTIONS = """\
 ACE Studio compresses PyTorch models. A usual order: inspect, trace, fix where capture stops, plan, run, export. Each
 tool answers what the command of the same name prints with --json. Code runs only if the user has trusted it; a refusal
-says what would run, and how the user gives trust. Give absolute paths."""
+says what would run, and how the user gives trust. Give absolute paths. Tools read and write only below the folders that
+the user named, and write over nothing that `replace` does not list."""
 
 
 @contextmanager
@@ -126,13 +128,12 @@ class _Tools:
 def _run_tool(row: ToolRow, values: dict[str, Any], runner: AgentRunner) -> tuple[int, str]:
     """Give the command; returns its exit code and what it printed. Only one may run at a time: stdout is taken."""
     printed = io.StringIO()
-    token = kept_runner.set(runner)
-    try:
-        with redirect_stdout(printed):
-            try:
-                code = run_command(words_of(row, values))
-            except AceError as error:
-                code = report_failure(error.problems, Console(as_json=True))
-    finally:
-        kept_runner.reset(token)
+    kept_runner.set(runner)  # ends with the context of this thread, which is that of one call
+    with redirect_stdout(printed):
+        try:
+            placed, roots = with_places(row, values, runner.roots)
+            present.set(roots)
+            code = run_command(words_of(row, placed))
+        except AceError as error:
+            code = report_failure(error.problems, Console(as_json=True))
     return code, printed.getvalue()

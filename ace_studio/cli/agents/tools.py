@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
 from functools import cache
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from ace_studio.cli.app import whole_command
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.named_source import named_source
+from ace_studio.records.results import RESULT_NAME
+from ace_studio.records.roots import Roots, resolved
 
 _KEPT_BACK = frozenset({"trust", "contain", "python", "as_json"})
 """Options that no tool has: trust, containment and programs to run are the user's, and the answer is always JSON."""
 _SUFFIXES = {"save": (".toml",), "save_patch": (".patch", ".diff")}
 """Arguments that name a file to write: how its name ends, so that no tool writes over code or settings."""
 _TYPES = {bool: "boolean", int: "integer", float: "number"}
+REPLACE = "replace"
+"""The argument of every tool that writes; no option of a command, because a person may write anywhere."""
+
+
+class Use(StrEnum):
+    """Whether an argument is a path, and what the tool does there."""
+
+    NONE = "none"
+    """No path."""
+    REQUEST = "request"
+    """It goes into a recipe or a request, and the paths in those are judged when they are sent (`AgentRunner`)."""
+    READ = "read"
+    """A path to read. Of the folder of a run also its result; a number in the history is no path."""
+    WRITE = "write"
+    """A path to write: new, or listed in `REPLACE`."""
+    WRITE_INSIDE = "write-inside"
+    """A folder to write into, or a new name; the command judges each file."""
+
+
+USES: Mapping[str, Use] = {
+    **dict.fromkeys(("path", "paths", "script", "model", "folder", "first", "second", "repeat"), Use.READ),
+    **dict.fromkeys(("advise.recipe", "measure.run"), Use.READ),
+    **dict.fromkeys(("out", "save", "save_patch", "catch.recipe"), Use.WRITE),
+    "to": Use.WRITE_INSIDE,
+    **dict.fromkeys(("entry", "input", "set", "at"), Use.REQUEST),
+    **dict.fromkeys(("compare_rungs", "batch_only", "no_cache", "apply_controls", "write_source", "done"), Use.NONE),
+    **dict.fromkeys(("arguments", "module", "calls", "name", "precision", "op", "example", "target"), Use.NONE),
+    **dict.fromkeys(("method", "amount", "shapes_from", "workers", "device", "index", "apply"), Use.NONE),
+    "export.run": Use.NONE,
+}
+"""The use of every argument, by its name or by ``tool.name``. One that is not here has no tool."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +105,10 @@ class ToolArgument:
     takes_many: bool
     is_required: bool
     help: str
+    use: Use
     words: tuple[str, ...] = ()
     """The values that are allowed; empty: any."""
+    default: object = None
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -83,26 +120,44 @@ class ToolArgument:
 @cache
 def tool_arguments(row: ToolRow) -> tuple[ToolArgument, ...]:
     """The arguments of a tool, as the command line has them."""
-    found = []
+    found: list[ToolArgument] = []
     for parameter in whole_command().commands[row.name].params:
         if parameter.name in _KEPT_BACK or parameter.name in row.without:
             continue
         option = max(parameter.opts, key=len) if parameter.opts[0].startswith("-") else ""
+        name = option.removeprefix("--").replace("-", "_") or parameter.name
+        if any(name == one.name for one in found):  # `measure RUN --run INDEX`
+            name = parameter.name
         kind = parameter.type_descriptor.annotation
         takes_many = get_origin(kind) is list
         kind = get_args(kind)[0] if takes_many else kind
         found.append(
             ToolArgument(
-                name=option.removeprefix("--").replace("-", "_") or parameter.name,
+                name=name,
                 option=option,
                 kind=_TYPES.get(kind, "string"),
                 takes_many=takes_many,
                 is_required=parameter.required,
                 help=parameter.help or "",
+                use=USES[f"{row.name}.{name}"] if f"{row.name}.{name}" in USES else USES[name],
                 words=tuple(one.value for one in kind) if issubclass(kind, Enum) else (),
+                default=parameter.default,
             )
         )
+    if not row.is_read_only:
+        found.append(_REPLACE)
     return tuple(found)
+
+
+_REPLACE = ToolArgument(
+    name=REPLACE,
+    option="",
+    kind="string",
+    takes_many=True,
+    is_required=False,
+    help="Files and folders that are there and that this call may write over or change; all others stay as they are.",
+    use=Use.WRITE_INSIDE,
+)
 
 
 def tool_schema(row: ToolRow) -> dict[str, Any]:
@@ -144,6 +199,8 @@ def words_of(row: ToolRow, values: Mapping[str, Any]) -> list[str]:
         if (suffixes := _SUFFIXES.get(name)) and not str(value).endswith(suffixes):
             raise AceError.of(ErrorCode.USAGE, f"{value} does not end with {' or '.join(suffixes)}")
         given = [str(one) for one in (value if argument.takes_many else [value])]
+        if name == REPLACE:
+            continue
         if not argument.option:
             places += given
         elif argument.kind == "boolean":
@@ -151,3 +208,33 @@ def words_of(row: ToolRow, values: Mapping[str, Any]) -> list[str]:
         else:
             options += [f"{argument.option}={one}" for one in given]
     return [*options, "--", *places]
+
+
+def with_places(row: ToolRow, values: Mapping[str, Any], roots: Roots) -> tuple[dict[str, Any], Roots]:
+    """The values with each path to write as the place that it leads to, and the roots of this call.
+
+    Raises: AceError(UNTRUSTED) for a path that is not open to tools; AceError(USAGE) for what is no path.
+    """
+    given = values.get(REPLACE) or ()
+    replaceable = tuple(resolved(Path(str(one))) for one in (given if isinstance(given, list) else [given]))
+    roots = replace(roots, replaceable=replaceable)
+    judged = dict(values)
+    for argument in tool_arguments(row):
+        value = judged.get(argument.name)
+        if value is None and isinstance(argument.default, Path):
+            value = str(argument.default)
+        if value is None or argument.use in (Use.NONE, Use.REQUEST):
+            continue
+        places = [_place(str(one), argument.use, roots) for one in (value if isinstance(value, list) else [value])]
+        judged[argument.name] = places if isinstance(value, list) else places[0]
+    return judged, roots
+
+
+def _place(text: str, use: Use, roots: Roots) -> str:
+    path = Path(text)
+    if use is not Use.READ:
+        return str(roots.writable(path) if use is Use.WRITE else roots.inside(path))
+    if path.exists() or not (text.isdecimal() or named_source(path) is not None):
+        roots.readable(path)
+        roots.readable(path / RESULT_NAME)
+    return text

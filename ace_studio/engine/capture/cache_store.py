@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace_studio.records.private_folder import make_private
 from ace_studio.records.safe_file import write_atomically
 
 FOLDER_VARIABLE = "ACE_STUDIO_CACHE"
@@ -117,7 +118,8 @@ class CaptureStore:
 
     def _is_usable(self) -> bool:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self.folder.exists():  # one that is there is used as it is, or not at all
+                make_private(self.folder)
             status = self.folder.stat()
         except OSError:
             return False
@@ -129,7 +131,7 @@ class CaptureStore:
 def user_key(folder: Path) -> bytes:
     """The key that stored captures are signed with, made at the first use. Raises: OSError if it cannot be kept."""
     path = folder / _KEY_NAME
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "wb") as file:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Ceilings
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import write_private
 
 BUSY_SPREAD = 0.5
 """Above this the kept ceilings hold for a day only."""
@@ -176,7 +176,6 @@ def _read(path: Path) -> _Kept | None:
 def _write(path: Path, kept: _Kept) -> None:
     """Put it in place in one step; a folder that cannot be written is no reason to fail."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, msgspec.json.encode(kept), sync=False)
+        write_private(path, msgspec.json.encode(kept), sync=False)
     except OSError:
         return

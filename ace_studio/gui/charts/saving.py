@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.language import tr
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.spreadsheet import spreadsheet_text
 
 SUFFIXES = (".png", ".svg", ".csv")
 _SCALE = 2
@@ -37,9 +36,7 @@ def save_chart(view: ChartView, path: Path) -> None:
 
 
 def _csv(view: ChartView) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(view.figures())
-    return text.getvalue().encode()
+    return spreadsheet_text(view.figures()).encode()
 
 
 def _png(view: ChartView) -> bytes:

@@ -22,6 +22,7 @@ from ace_studio.gui.words.formatting import (
 )
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import OpReport, Region
+from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.records.values import Statistics, TensorValues
 from ace_studio.session.document import Document
 
@@ -109,9 +110,8 @@ def tensor_lines(found: TensorValues) -> dict[str, str]:
 
 def as_text(groups: Iterable[Group]) -> str:
     """The groups as plain text, with tabs, to paste anywhere."""
-    return "\n\n".join(
-        "\n".join([group.title, *(f"\t{line.name}\t{line.value}" for line in group.lines)]) for group in groups
-    )
+    lines = ([[group.title], *(["", line.name, line.value] for line in group.lines), []] for group in groups)
+    return spreadsheet_text((one for group in lines for one in group), separator="\t").rstrip("\n")
 
 
 def _region(document: Document, facts: OpFacts, op_id: str) -> Region | None:

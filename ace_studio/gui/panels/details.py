@@ -17,6 +17,7 @@ from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, allow, button, on_key, tip_text
 from ace_studio.gui.words.formatting import NOTHING
 from ace_studio.gui.words.steps import why_not
+from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.session.comparison.sides import NAMES, PinnedPair
 from ace_studio.session.document import Document, Part, Selection
 from ace_studio.session.session import Session
@@ -103,7 +104,8 @@ class DetailsPanel(Panel):
         """Copy the selected lines."""
         chosen = [item for item in self.tree.selectedItems() if item.parent() is not None]
         if chosen:
-            QApplication.clipboard().setText("\n".join(f"{item.text(0)}\t{item.text(1)}" for item in chosen))
+            lines = ((item.text(0), item.text(1)) for item in chosen)
+            QApplication.clipboard().setText(spreadsheet_text(lines, separator="\t").rstrip("\n"))
 
     def copy_all(self) -> None:
         """Copy everything that is shown."""

@@ -15,7 +15,7 @@ from ace_studio.gui.style.icons import stroke_pixmap
 from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN, TIGHT
 from ace_studio.gui.style.theme import Theme, monospace
 from ace_studio.gui.widgets.layouts import box, clear_layout, column, row
-from ace_studio.records.errors import visible
+from ace_studio.records.errors import one_line, visible
 
 
 def label(text: str, role: str = "", *, wrap: bool = True, strong: bool = False) -> QtWidgets.QLabel:
@@ -223,7 +223,7 @@ class ElidedLabel(QtWidgets.QLabel):
 
     def setText(self, text: str) -> None:  # noqa: N802 - Qt's name
         """Show another text."""
-        super().setText(visible(text))
+        super().setText(one_line(text))
         self.setToolTip(tip_text(text))
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802 - Qt's name

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.file import checked_recipe, read_recipe, read_recipe_text, recipe_text, write_recipe
+from ace_studio.records.recipes.holding import holding
 from ace_studio.records.recipes.recipe import CaptureControl, Recipe
 
 
@@ -20,16 +21,17 @@ def add_controls(path: Path, controls: Sequence[CaptureControl]) -> tuple[Captur
     Returns: Those that were new.
     Raises: AceError(NOT_FOUND or RECIPE) if the file is no recipe, or cannot be written; it then is as it was.
     """
-    recipe = read_recipe(path)
-    new = tuple(dict.fromkeys(one for one in controls if one not in recipe.capture.controls))
-    if new:
-        _rewrite(
-            path,
-            replace(recipe, capture=replace(recipe.capture, controls=(*recipe.capture.controls, *new))),
-            failure=f"The controls could not be written into {path.name}",
-            remedy="Add them by hand: "
-            + "; ".join(f'[[capture.controls]] function = "{one.function}" as = "{one.treat_as}"' for one in new),
-        )
+    with holding(path):
+        recipe = read_recipe(path)
+        new = tuple(dict.fromkeys(one for one in controls if one not in recipe.capture.controls))
+        if new:
+            _rewrite(
+                path,
+                replace(recipe, capture=replace(recipe.capture, controls=(*recipe.capture.controls, *new))),
+                failure=f"The controls could not be written into {path.name}",
+                remedy="Add them by hand: "
+                + "; ".join(f'[[capture.controls]] function = "{one.function}" as = "{one.treat_as}"' for one in new),
+            )
     return new
 
 
@@ -42,13 +44,14 @@ def name_caught_inputs(path: Path, caught: str) -> None:
 
     Raises: AceError(NOT_FOUND or RECIPE) if the file is no recipe, or cannot be written; it then is as it was.
     """
-    recipe = read_recipe(path)
-    _rewrite(
-        path,
-        replace(recipe, inputs=replace(recipe.inputs, caught=caught, tracing="", rows=())),
-        failure=f"The caught inputs could not be named in {path.name}",
-        remedy=f'Write caught = "{caught}" below [inputs] by hand, and remove tracing and rows.',
-    )
+    with holding(path):
+        recipe = read_recipe(path)
+        _rewrite(
+            path,
+            replace(recipe, inputs=replace(recipe.inputs, caught=caught, tracing="", rows=())),
+            failure=f"The caught inputs could not be named in {path.name}",
+            remedy=f'Write caught = "{caught}" below [inputs] by hand, and remove tracing and rows.',
+        )
 
 
 def _rewrite(path: Path, recipe: Recipe, *, failure: str, remedy: str) -> None:

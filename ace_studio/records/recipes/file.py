@@ -15,6 +15,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.recipes.recipe import RECIPE_FORMAT, Recipe
 from ace_studio.records.recipes.toml_values import changed_fields, pair_text
+from ace_studio.records.roots import present
 from ace_studio.records.safe_file import read_plain, write_atomically
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def parse_recipe(text: str, *, name: str) -> Recipe:
 
     Raises: AceError(RECIPE) with every problem, in the order of their lines.
     """
-    text = text.removeprefix(_BYTE_ORDER_MARK)
     return checked_recipe(parse_toml(text, name), name=name, text=text)
 
 
@@ -61,7 +61,7 @@ def located_problems(faults: Sequence[Fault], *, name: str, text: str) -> list[P
     """Faults in the document of a TOML text as problems, in the order of their lines."""
     from ace_studio.records.recipes.toml_lines import key_lines  # noqa: PLC0415 - not needed for the first picture
 
-    lines = key_lines(text)
+    lines = key_lines(text.removeprefix(_BYTE_ORDER_MARK))
     located = sorted(((_line_of(fault.path, lines), fault) for fault in faults), key=lambda pair: pair[0])
     return [_problem(fault, f"{name}:{line}") for line, fault in located]
 
@@ -123,6 +123,7 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def _read_bytes(path: Path) -> bytes:
+    present.get().readable(path)
     try:
         if path.is_dir():
             raise AceError.of(
@@ -168,7 +169,11 @@ def _decode(content: bytes, name: str) -> str:
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """The document of a TOML text. Raises: AceError(RECIPE) with the line where it is no TOML."""
+    """The document of a TOML text, which may begin with a byte order mark.
+
+    Raises: AceError(RECIPE) with the line where it is no TOML.
+    """
+    text = text.removeprefix(_BYTE_ORDER_MARK)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

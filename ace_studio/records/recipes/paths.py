@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -83,3 +83,18 @@ def with_paths(recipe: Recipe, moved: Callable[[str], str]) -> Recipe:
         finetune=replace(finetune, data=moved_callable(finetune.data), loss=moved_callable(finetune.loss)),
         evaluate=replace(judging, function=moved_callable(judging.function), data=moved_data(judging.data)),
     )
+
+
+def paths_in(recipe: Recipe, folder: Path) -> Iterator[Path]:
+    """Every path that a recipe names, as seen from its folder; of ``file:name`` also that of the file."""
+    texts: list[str] = []
+
+    def note(text: str) -> str:
+        texts.append(text)
+        return text
+
+    with_paths(recipe, note)
+    for text in filter(None, texts):
+        if named_source(folder / text) is None:
+            yield folder / text
+            yield folder / text.rpartition(":")[0]

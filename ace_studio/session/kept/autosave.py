@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.recipes.file import parse_recipe, read_recipe_text
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import decode_plain, read_plain, write_private
 from ace_studio.records.scratch import is_alive, process_mark
 
 if TYPE_CHECKING:
@@ -158,9 +158,8 @@ class Autosave:
 
     def _write(self, saved: SavedChoices) -> None:
         path = self._path(saved.name)
-        self._folder.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
-        write_atomically(path, msgspec.json.encode(saved), sync=False)
+        write_private(path, msgspec.json.encode(saved), sync=False)
         with contextlib.suppress(OSError):  # another window may remove one of them now
             kept = sorted(self._folder.glob("*.json"), key=lambda one: one.stat().st_mtime) if is_new else []
             for old in kept[:-MODELS_KEPT]:

@@ -8,7 +8,7 @@ import msgspec
 
 from ace_studio.records.devices import HERE, THIS_MACHINE, Device
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
-from ace_studio.records.safe_file import read_or_before, write_atomically
+from ace_studio.records.safe_file import read_or_before, write_private
 from ace_studio.session.kept.folders import UserFolders
 
 
@@ -70,7 +70,6 @@ class DeviceList:
     def _write(self, devices: list[Device]) -> None:
         what = "The list of devices could not be saved"
         with explained(ErrorCode.NOT_FOUND, what, remedy="Make the folder writable", where=self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             content = msgspec.json.format(msgspec.json.encode(devices), indent=2)
             is_whole = self.read()[1] is None  # a damaged list must not become the version before
-            write_atomically(self._path, content, keep_backup=is_whole)
+            write_private(self._path, content, keep_backup=is_whole)

@@ -34,6 +34,11 @@ class UserFolders:
         return cls(config=folder / "config", data=folder / "data", state=folder / "state")
 
     @property
+    def own(self) -> tuple[Path, ...]:
+        """The folders that all of them lie in, where nobody else's file belongs."""
+        return (self.config, self.data, self.state)
+
+    @property
     def settings(self) -> Path:
         """The settings file."""
         return self.config / "settings.json"

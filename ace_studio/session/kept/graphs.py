@@ -10,7 +10,7 @@ import msgspec
 
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
-from ace_studio.records.safe_file import LARGEST_KEPT_BYTES, read_plain, write_atomically
+from ace_studio.records.safe_file import LARGEST_KEPT_BYTES, read_plain, write_private
 
 KEPT = 40
 """The newest graphs stay."""
@@ -54,8 +54,7 @@ class KeptGraphs:
 
     def _write(self, path: Path, kept: KeptGraph) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, zlib.compress(msgspec.msgpack.encode(kept), 1))
+            write_private(path, zlib.compress(msgspec.msgpack.encode(kept), 1))
             oldest = sorted(self._folder.glob("*.msgpack.z"), key=lambda one: one.stat().st_mtime)[:-KEPT]
             for each in oldest:
                 each.unlink(missing_ok=True)

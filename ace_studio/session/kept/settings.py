@@ -13,7 +13,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.recipe import LimitsChoice
-from ace_studio.records.safe_file import read_or_before, write_atomically
+from ace_studio.records.safe_file import read_or_before, write_private
 
 Value = str | int | float | bool
 RECENT_LIMIT = 12
@@ -222,9 +222,8 @@ class Settings:
         remedy = "The change holds until the window closes. Make the folder writable to keep it"
         try:
             with explained(ErrorCode.USAGE, "The settings could not be saved", remedy=remedy, where=self._path):
-                self._path.parent.mkdir(parents=True, exist_ok=True)
                 content = msgspec.json.format(msgspec.json.encode(self._stored), indent=2)
-                write_atomically(self._path, content, keep_backup=keep_backup)
+                write_private(self._path, content, keep_backup=keep_backup)
                 self._unsaved.clear()
         finally:
             for listener in self._listeners:

@@ -24,7 +24,7 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus, decode_result
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import decode_plain, read_plain, write_private
 from ace_studio.records.scratch import is_alive, process_mark
 
 UNFINISHED = ("cancelled", "crashed", "failed")
@@ -95,8 +95,7 @@ class StartedRuns:
         path = self._folder / f"{uuid4().hex}.json"
         # Without it the run is lost only if this process dies. JSON holds no path that is not UTF-8.
         with suppress(OSError, UnicodeEncodeError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, msgspec.json.encode(run), sync=False)
+            write_private(path, msgspec.json.encode(run), sync=False)
             return path
         return None
 

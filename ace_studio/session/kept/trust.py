@@ -12,7 +12,7 @@ import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.messages import FileReport
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import decode_plain, read_plain, write_private
 from ace_studio.session.document import Document
 
 FOLDER = "folder:"
@@ -114,8 +114,7 @@ class TrustStore:
                 remedy = f"Trust again what you still trust. The old list is {aside}"
                 what = "The list of trusted files could not be read, and a new one is begun"
                 raise AceError.of(ErrorCode.BAD_FILE, what, why=fault, remedy=remedy, where=str(self._path))
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
+            write_private(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
 
 
 def _read(path: Path) -> tuple[list[TrustedFile], str]:

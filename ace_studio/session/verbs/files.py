@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.file import parse_recipe, parse_toml, read_recipe_text, text_with, write_recipe
+from ace_studio.records.recipes.holding import holding
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.paths import rebase_recipe, relative_to, require_file
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
@@ -125,10 +126,11 @@ class FileVerbs:
         """
         document = self._state.document
         saved = False
-        with self._state.reporting():
-            if not path and not document.recipe_path:
+        chosen = path or document.recipe_path
+        target = Path(chosen).expanduser().absolute()
+        with self._state.reporting(), holding(target if chosen else None):
+            if not chosen:
                 raise AceError.of(ErrorCode.USAGE, "The recipe has no file yet", remedy="Choose a name for it: Save as")
-            target = Path(path or document.recipe_path).expanduser().absolute()
             if str(target) == document.recipe_path and self.check_disk():
                 return False
             old_folder = Path(document.folder)

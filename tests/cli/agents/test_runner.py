@@ -12,6 +12,7 @@ from ace_studio.records import sweeps
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import (
     FileInspected,
+    FixRequest,
     InspectRequest,
     JobCancelled,
     JobFailed,
@@ -20,7 +21,15 @@ from ace_studio.records.messages import (
     Progress,
     TraceRequest,
 )
-from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
+from ace_studio.records.recipes.recipe import (
+    CalibrationChoice,
+    EngineChoice,
+    EvaluateChoice,
+    InputsChoice,
+    ModelChoice,
+    Recipe,
+)
+from ace_studio.records.roots import Roots, present
 from ace_studio.session.kept.trust import TrustStore
 
 
@@ -31,7 +40,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def runner(store, fake_engine):
-    found = AgentRunner(store, WorkerClient)
+    found = AgentRunner(store, WorkerClient, Roots())
     yield found
     found.end()
 
@@ -127,10 +136,10 @@ def test_a_call_that_is_cancelled_before_its_job_sends_none(runner, engine):
 
 def test_a_recipe_may_name_only_a_host_that_the_user_allowed(store):
     request = TraceRequest(job="trace", recipe=Recipe(engine=EngineChoice(host="user@box")), folder="/")
-    refusing = AgentRunner(store, lambda: pytest.fail("an engine was started"))
+    refusing = AgentRunner(store, lambda: pytest.fail("an engine was started"), Roots())
     (event,) = refusing.run(request)
     assert event.problems[0].code is ErrorCode.UNTRUSTED and "mcp --host user@box" in event.problems[0].remedy
-    allowing = AgentRunner(store, lambda: pytest.fail("an engine was started"), hosts=["user@box"])
+    allowing = AgentRunner(store, lambda: pytest.fail("an engine was started"), Roots(), hosts=["user@box"])
     with pytest.raises(pytest.fail.Exception):
         list(allowing.run(request))
 
@@ -164,6 +173,10 @@ def swept(monkeypatch):
 ORDER = sweeps.SweepOrder(sweep=sweeps.Sweep(recipes=("a.toml",)), folder="/w", out="/out", trusted_sha256=("cd34",))
 
 
+def job(recipe, **values):
+    return sweeps.SweepJob(job="1", recipe_path="a.toml", axes={}, recipe=recipe, **{"folder": "/w", **values})
+
+
 def test_a_sweep_runs_with_the_trust_of_the_user_only_and_a_refusal_says_how_it_is_given(runner, swept):
     told = []
     runner.begin(told.append)
@@ -189,7 +202,8 @@ def test_a_sweep_that_was_cancelled_before_it_began_is_stopped(runner, swept):
 
 
 def test_a_sweep_may_name_only_hosts_that_the_user_allowed(runner, swept):
-    ended = runner.sweep(ORDER, lambda event: None, hosts=["", "box"])
+    jobs = [job(Recipe(engine=EngineChoice(host=host))) for host in ("", "box")]
+    ended = runner.sweep(ORDER, lambda event: None, jobs=jobs)
     assert ended.report is None and "mcp --host box" in ended.problems[0].remedy and not swept
 
 
@@ -205,3 +219,49 @@ def test_work_in_this_process_tells_its_progress_and_ends_when_it_is_cancelled(r
     runner.cancel()
     with pytest.raises(AceError, match="was cancelled"):
         runner.told(event)
+
+
+SECRETS = [
+    {"model": ModelChoice(source="../.ssh/id_rsa")},
+    {"model": ModelChoice(source="net.py", weights="../.ssh/id_rsa")},
+    {"model": ModelChoice(source="net.py", entry="../.ssh/id_rsa:make")},
+    {"inputs": InputsChoice(tracing="../.ssh/")},
+    {"inputs": InputsChoice(caught="link/id_rsa")},
+    {"calibration": CalibrationChoice(inputs="link/id_rsa.npz")},
+    {"evaluate": EvaluateChoice(data="../.ssh/x.npz")},
+]
+
+
+@pytest.fixture
+def acting(tmp_path):
+    """Acts for an agent that may use the folder ``work``, which has a link to a secret."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / "work" / "link").symlink_to(tmp_path / ".ssh")
+    token = present.set(Roots(read=((tmp_path / "work").resolve(),)))
+    yield tmp_path / "work"
+    present.reset(token)
+
+
+@pytest.mark.parametrize("values", SECRETS, ids=str)
+def test_no_path_in_a_recipe_leads_out_of_the_roots(runner, engine, swept, acting, values):
+    recipe = Recipe(**{"model": ModelChoice(source="net.py"), **values})
+    (event,) = runner.run(TraceRequest(job="trace", recipe=recipe, folder=str(acting)))
+    assert "mcp --read DIR" in event.problems[0].remedy and not engine.requests
+    ended = runner.sweep(ORDER, lambda event: None, jobs=[job(recipe, folder=str(acting))])
+    assert "mcp --read DIR" in ended.problems[0].remedy and not swept
+
+
+def test_files_that_are_asked_for_by_a_request_or_a_pattern_are_judged_too(runner, engine, swept, acting, tmp_path):
+    (tmp_path / ".ssh" / "id_rsa").write_text("secret")
+    sound = Recipe(model=ModelChoice(source="net.py"))
+    for request in (
+        InspectRequest(job="inspect", path=str(acting / "link" / "id_rsa")),
+        FixRequest(job="fix", recipe=sound, folder=str(acting), file=str(tmp_path / ".ssh" / "id_rsa"), line=1),
+    ):
+        (event,) = runner.run(request)
+        assert event.problems[0].code is ErrorCode.UNTRUSTED and not engine.requests
+    assert runner.sweep(ORDER, lambda event: None, jobs=[job(sound, folder=str(acting), files=("../.ssh/*",))]).problems
+    named = Recipe(model=ModelChoice(source="timm:resnet18"))
+    assert isinstance(next(runner.run(TraceRequest(job="t", recipe=named, folder="/", trust_all=True))), JobFailed)
+    assert engine.requests, "a model of a package is no path"

@@ -9,6 +9,7 @@ from ace_studio.cli.agents.runner import AgentRunner
 from ace_studio.cli.agents.server import agent_server
 from ace_studio.cli.agents.tools import ROWS
 from ace_studio.jobs.client import WorkerClient
+from ace_studio.records.roots import Roots
 from ace_studio.session.kept.trust import TrustStore
 
 
@@ -17,7 +18,7 @@ def talk(request, tmp_path, fake_engine):
     """Runs ``calls(client)`` against a server; in both protocols that clients speak."""
 
     def run(calls):
-        runner = AgentRunner(TrustStore(tmp_path / "trusted.json"), WorkerClient)
+        runner = AgentRunner(TrustStore(tmp_path / "trusted.json"), WorkerClient, Roots(write=(tmp_path.resolve(),)))
 
         async def main():
             with agent_server(runner) as server, anyio.fail_after(60):

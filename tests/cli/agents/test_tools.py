@@ -1,11 +1,24 @@
 """Tools and their arguments come from the command line, without what is the user's."""
 
+from pathlib import Path
+
 import pytest
 import typer.main
 
-from ace_studio.cli.agents.tools import ROWS, tool_description, tool_schema, words_of
+from ace_studio.cli.agents.tools import (
+    REPLACE,
+    ROWS,
+    USES,
+    Use,
+    tool_arguments,
+    tool_description,
+    tool_schema,
+    with_places,
+    words_of,
+)
 from ace_studio.cli.app import app
 from ace_studio.records.errors import AceError
+from ace_studio.records.roots import Roots
 
 ROW = {row.name: row for row in ROWS}
 
@@ -66,3 +79,63 @@ def test_an_argument_that_does_not_fit_is_refused(values, said):
 def test_no_tool_writes_over_code(tool, name):
     with pytest.raises(AceError, match="does not end with"):
         words_of(ROW[tool], {"path": "a.toml", name: "net.py"})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_table_says_of_every_argument_whether_it_is_a_path(row):
+    """`USES` has no default: an argument that it lacks, or that it should not have, is found here."""
+    command = typer.main.get_command(app).commands[row.name]
+    typed = {one.name for one in command.params if Path in _types(one.type_descriptor.annotation)}
+    arguments = {one.name: one for one in tool_arguments(row) if one.name != REPLACE}
+    assert len(arguments) == len(tool_arguments(row)) - (not row.is_read_only), "no two have one name"
+    judged = {Use.READ, Use.WRITE, Use.WRITE_INSIDE}
+    for name, one in arguments.items():
+        if name in typed:
+            assert one.use in judged, f"{row.name}.{name} is a path of the command line"
+        known = USES.get(f"{row.name}.{name}", USES.get(name))
+        assert one.use is known
+        if row.is_read_only:
+            assert one.use not in (Use.WRITE, Use.WRITE_INSIDE)
+
+
+def test_the_table_of_uses_names_no_argument_that_no_tool_has():
+    names = {name for row in ROWS for one in tool_arguments(row) for name in (one.name, f"{row.name}.{one.name}")}
+    assert set(USES) <= names
+
+
+def test_every_argument_that_names_something_else_was_looked_at_by_a_person():
+    """Adding an argument means deciding here what it is."""
+    plain = {
+        f"{row.name}.{one.name}" for row in ROWS for one in tool_arguments(row) if one.use in (Use.NONE, Use.REQUEST)
+    }
+    assert plain == {
+        "trace.entry", "trace.input", "trace.compare_rungs", "trace.batch_only", "trace.no_cache", "fix.at",
+        "fix.entry", "fix.input", "fix.apply_controls", "fix.write_source", "plan.set", "plan.entry", "plan.input",
+        "recipes.name", "recipes.entry", "sensitivity.precision", "sensitivity.entry", "sensitivity.input",
+        "values.op", "values.example", "values.target", "values.entry", "values.input", "prune.method",
+        "prune.amount", "catch.arguments", "catch.module", "catch.calls", "run.entry", "run.input", "run.batch_only",
+        "run.shapes_from", "run.no_cache", "sweep.workers", "measure.device", "measure.index", "advise.apply",
+        "advise.done", "export.run",
+    }  # fmt: skip
+
+
+def _types(annotation):
+    return {annotation, *getattr(annotation, "__args__", ())}
+
+
+@pytest.mark.parametrize(("tool", "default"), [("catch", "caught"), ("sweep", "ace-output/sweep")])
+def test_a_place_to_write_that_is_not_named_is_judged_too(tool, default, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = {"script": "a.py"} if tool == "catch" else {"paths": ["a.toml"]}
+    placed, _ = with_places(ROW[tool], given, Roots(write=(tmp_path.resolve(),)))
+    assert placed["out"] == str(tmp_path.resolve() / default)
+    with pytest.raises(AceError, match="No tool may write"):
+        with_places(ROW[tool], given, Roots(read=(tmp_path.resolve(),)))
+
+
+def test_a_number_in_the_history_and_a_model_of_a_package_are_no_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with_places(ROW["compare"], {"first": "12", "second": "13"}, Roots())
+    with_places(ROW["trace"], {"path": "timm:resnet18"}, Roots())
+    with pytest.raises(AceError, match="No tool may read"):
+        with_places(ROW["compare"], {"first": "12", "second": "there"}, Roots())

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from ace_studio.gui.ops.details import as_text, details_of
+from ace_studio.gui.ops.details import Detail, Group, as_text, details_of
 from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Region, RegionChoice
@@ -69,3 +69,8 @@ def test_nothing_selected_is_nothing_and_text_has_a_line_per_detail():
     assert of() == {}
     groups = details_of(Document(graph=TABLE, selection=Selection(op_ids=("act_1",))))
     assert as_text(groups).startswith("Op\n\tname\tact_1\n")
+
+
+def test_copied_lines_hold_no_formula_and_no_line_of_their_own():
+    group = Group("Op", (Detail("name", '=HYPERLINK("http://x")'), Detail("module", "a\n=1+1")))
+    assert as_text([group]) == 'Op\n\tname\t"\'=HYPERLINK(""http://x"")"\n\tmodule\t"a\n=1+1"'

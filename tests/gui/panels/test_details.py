@@ -1,7 +1,7 @@
 """The details panel: what is known of the selected op, to read, follow and copy."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QTreeWidgetItem
 
 from ace_studio.gui.ops.details import details_of
 from ace_studio.records.messages import JobFailed, Phase, Progress
@@ -98,3 +98,12 @@ def test_show_values_keeps_the_keyboard_while_the_engine_works(desk):
     desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=()))
     desk.settle()
     assert panel.values_button.hasFocus()
+
+
+def test_copied_cells_hold_no_formula_of_a_stranger(desk):
+    desk.open_example()
+    panel = desk.panel("details")
+    item = QTreeWidgetItem(panel.tree, ["group"])
+    QTreeWidgetItem(item, ["module", '=HYPERLINK("http://x")']).setSelected(True)
+    panel.copy()
+    assert QApplication.clipboard().text() == 'module\t"\'=HYPERLINK(""http://x"")"'

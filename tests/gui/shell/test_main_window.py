@@ -85,7 +85,7 @@ def test_a_new_window_is_never_larger_than_the_screen(desk, qtbot):
 
 def test_closing_the_window_waits_until_the_choices_are_stored(desk, monkeypatch):
     moves, written = Event(), []
-    monkeypatch.setattr(autosave, "write_atomically", lambda path, *_, **__: moves.wait(30) and written.append(path))
+    monkeypatch.setattr(autosave, "write_private", lambda path, *_, **__: moves.wait(30) and written.append(path))
     desk.open_example()
     desk.session.plan.set_default_precision(Precision.BF16)
     assert not written

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
-from ace_studio.records.recipes.file import parse_recipe, read_recipe, recipe_text, write_recipe
+from ace_studio.records.recipes.file import parse_recipe, parse_toml, read_recipe, recipe_text, write_recipe
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.recipe import Goal, InputsChoice, ModelChoice, Recipe, TargetsChoice
 from ace_studio.records.tensors import DimChoice, TensorSpec
@@ -232,3 +232,14 @@ def test_saving_keeps_the_recipe_before_as_backup(tmp_path):
 def test_a_name_that_no_file_can_hold_is_an_error(tmp_path):
     with pytest.raises(AceError, match="could not be saved"):
         write_recipe(Recipe(model=ModelChoice(source="\ud800")), tmp_path / "r.toml")
+
+
+@pytest.mark.parametrize("text", ["form at", "format = 1\n[model]\nsource = 3\n"])
+def test_problems_of_a_text_with_a_byte_order_mark_name_the_same_lines(text):
+    told = []
+    for mark in ("", "\ufeff"):
+        with pytest.raises(AceError) as caught:
+            parse_recipe(mark + text, name="a.toml")
+        told.append(caught.value.problems)
+    assert told[0] == told[1]
+    assert parse_toml("\ufeffformat = 1", "a.toml") == {"format": 1}

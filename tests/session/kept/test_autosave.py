@@ -24,8 +24,8 @@ class SlowDisk:
         self.writers = 0
         self.most_writers = 0
         self.written: list[bytes] = []
-        self._write = module.write_atomically
-        monkeypatch.setattr(module, "write_atomically", self)
+        self._write = module.write_private
+        monkeypatch.setattr(module, "write_private", self)
 
     def __call__(self, path: Path, content: bytes, **options: bool) -> None:
         self.writers += 1

@@ -1,5 +1,6 @@
 """Opening, saving and restoring, as the session's verbs."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import InspectRequest, JobCancelled, JobFinished
 from ace_studio.records.recipes.file import read_recipe, write_recipe
+from ace_studio.records.recipes.holding import holding
 from ace_studio.records.recipes.recipe import Goal, ModelChoice, Recipe
 from ace_studio.records.tensors import TensorSpec
 from ace_studio.session.document import JobKind
@@ -201,3 +203,26 @@ def test_exporting_copies_the_artifact_of_a_run(opened: Session, engine: FakeEng
     assert (tmp_path / "copy.onnx").read_bytes() == b"onnx"
     assert opened.files.export_artifact(5, tmp_path / "x") == ()
     assert opened.document.problems[-1].code is ErrorCode.NOT_FOUND
+
+
+def test_a_recipe_with_a_byte_order_mark_is_opened_as_the_command_line_does(session: Session, model: Path) -> None:
+    path = model.with_name("r.toml")
+    path.write_bytes(b'\xef\xbb\xbfformat = 1\n[model]\nsource = "model.py"\n')
+    session.files.open_path(path)
+    assert not session.document.problems and session.document.recipe == read_recipe(path)
+    session.choices.set_goal(Goal(max_drop=0.1))
+    assert session.files.save_recipe() and path.read_bytes().startswith(b"\xef\xbb\xbfformat")
+
+
+def test_a_recipe_that_somebody_else_is_changing_is_not_saved_and_who_it_is_is_told(
+    opened: Session, model: Path
+) -> None:
+    path = model.with_name("mine.toml")
+    opened.files.save_recipe(path)
+    before = path.read_bytes()
+    opened.choices.set_goal(Goal(max_drop=0.1))
+    with holding(path):
+        assert not opened.files.save_recipe()
+    assert f"process {os.getpid()} of user" in opened.document.problems[-1].why
+    assert path.read_bytes() == before and opened.document.is_dirty
+    assert opened.files.save_recipe()

@@ -21,6 +21,7 @@ from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label,
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
 from ace_studio.gui.words.problems import also_asked_for
 from ace_studio.gui.words.steps import has_random_weights
+from ace_studio.records.errors import one_line
 from ace_studio.records.messages import WEIGHTS_ALONE, EntryPoint, EntryRole, FileReport
 from ace_studio.records.recipes.named_source import COLLECTIONS, named_source
 from ace_studio.records.recipes.paths import relative_to
@@ -179,11 +180,11 @@ class ModelPanel(Panel):
         words, role = self._trust_words(document)
         show_words(self._trust, words, role)
         show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
-        would_run = [told(line) for line in report.would_run] if report else []
+        would_run = [one_line(told(line)) for line in report.would_run] if report else []
         would_run += [f"{told(problem.what)}: {problem.where}" for problem in also_asked_for(document)]
         self._would_run.setVisible(bool(show_trust and would_run))
         self._would_run.setText("\n".join(f"• {line}" for line in would_run))
-        show_words(self._notes, "\n".join(report.notes) if report else "")
+        show_words(self._notes, "\n".join(map(one_line, report.notes)) if report else "")
         if report is not self._report:
             self._report = report
             self._fill_tensors(report)

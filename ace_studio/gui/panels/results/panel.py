@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -30,6 +28,7 @@ from ace_studio.gui.words.steps import why_not_asked
 from ace_studio.records.devices import DeviceKind
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.session.comparison.sides import NAMES, PinnedPair
 from ace_studio.session.document import Document, Part
 from ace_studio.session.generated_code.opening import opening_code
@@ -390,6 +389,4 @@ def as_markdown(model: ColumnsModel) -> str:
 
 def as_csv(model: ColumnsModel) -> str:
     """The visible rows as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(model.figures())
-    return text.getvalue()
+    return spreadsheet_text(model.figures())

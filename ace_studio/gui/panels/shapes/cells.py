@@ -16,6 +16,7 @@ from ace_studio.gui.panels.shapes.table_model import ShapesModel
 from ace_studio.gui.style.language import tr
 from ace_studio.gui.style.theme import Theme
 from ace_studio.gui.widgets.table_model import AnyIndex
+from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.records.tensors import DimChoice, InputFinding
 
 _ENTER = frozenset({Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space})
@@ -141,7 +142,7 @@ class ShapeTable(QTableView):
         lines: dict[int, list[str]] = {}
         for index in sorted(self.selectedIndexes(), key=lambda one: (one.row(), one.column())):
             lines.setdefault(index.row(), []).append(str(index.data() or ""))
-        QApplication.clipboard().setText("\n".join("\t".join(cells) for cells in lines.values()))
+        QApplication.clipboard().setText(spreadsheet_text(lines.values(), separator="\t").rstrip("\n"))
 
     def fill_down(self) -> None:
         """Give the selected cells of each column the text of its topmost one; of one cell: those below it too."""

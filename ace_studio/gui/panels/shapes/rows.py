@@ -10,6 +10,7 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from ace_studio.gui.style.language import tr
+from ace_studio.records.spreadsheet import spreadsheet_rows
 from ace_studio.records.tensors import InputFinding, TensorSpec, is_file_value, read_values
 
 INPUT_DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64", "int32", "int16", "int8", "uint8")
@@ -258,7 +259,7 @@ def paste(
     Lines beyond the last row add rows like the last one. If a cell is invalid, the rows come back as they were, with
     the reason.
     """
-    lines = [line.split("\t") for line in text.rstrip("\n").split("\n") if line.strip()]
+    lines = spreadsheet_rows(text)
     if not lines or not columns or not rows:
         return tuple(rows), tr("Nothing to paste: the clipboard has no text, or there is no example yet")
     top, left = at

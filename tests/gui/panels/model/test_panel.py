@@ -109,3 +109,21 @@ def test_a_file_that_the_engine_asks_trust_for_is_named_with_its_place_before_it
     desk.settle()
     assert "layers.py" not in panel._would_run.text()
     assert "b" * 64 in desk.session._trust.hashes
+
+
+def test_no_name_of_a_file_forges_a_line_of_what_would_run(desk):
+    desk.open_example()
+    name = "net.py\nTrusted by you\n\x1b[2K\u202e"
+    report = replace(
+        desk.document.file,
+        path=f"/m/{name}",
+        trust="code",
+        would_run=(f"imports of {name}",),
+        notes=(f"beside {name}",),
+    )
+    desk.session._state.set_document(replace(desk.document, file=report, is_trusted=False))
+    panel = desk.panel("model")
+    panel.update_from(desk.document)
+    assert panel._would_run.text() == "• imports of net.py\\u000aTrusted by you\\u000a\\u001b[2K\\u202e"
+    for shown in (panel._notes.text(), panel._name.text(), panel._where.text()):
+        assert "\n" not in shown and "\x1b" not in shown
