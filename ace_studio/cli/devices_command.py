@@ -12,6 +12,7 @@ from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import kept_runner
 from ace_studio.cli.show_result import show_on_devices
+from ace_studio.cli.user_word import SendOption, user_word
 from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.records.devices import Device, DeviceCheck, DeviceKind, make_device
 from ace_studio.records.errors import ExitCode
@@ -79,6 +80,7 @@ def measure(
         bool,
         typer.Option("--trust", help="Open artifacts of torch, which hold code, though no run of yours wrote them."),
     ] = False,
+    send: SendOption = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Measure the artifacts of a finished run on a device."""
@@ -109,7 +111,8 @@ def measure(
     with console.progress():
         store = TrustStore(UserFolders.of_user().trust)
         is_trusted = (lambda _sha256: True) if trust else trust_in(folder, history, store)
-        measured = measure_on(found, result, folder, indices=indices, is_trusted=is_trusted, tell=tell)
+        word = user_word(send or ())
+        measured = measure_on(found, result, folder, indices=indices, is_trusted=is_trusted, tell=tell, word=word)
     problems = [problem for _, problem in sorted(measured.problems.items())]
     if measured.figures:
         result = keep_figures(folder, result, measured.figures, history)

@@ -45,7 +45,7 @@ def repeat_run(
 ) -> int:
     """Run the recipe of an earlier run again, show both beside each other, and return the exit code."""
     first = earlier_result(run)
-    recipe, folder = recipe_of(first)
+    recipe, folder = recipe_of(first, Path(run) if Path(run).is_dir() else None)
 
     def answer(second: Result) -> None:
         repetition = compare(run, first, second)

@@ -14,11 +14,14 @@ from msgspec.structs import replace
 from ace_studio.cli.app import JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import chosen_python, kept_runner
+from ace_studio.cli.user_word import SendOption, user_word
 from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import sweeps
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs, read_sweep
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.trust import TrustStore
 
 
 @app.command(name="sweep")
@@ -30,6 +33,10 @@ def run_sweep_file(
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler; else all cores of this machine.")] = "",
     workers: Annotated[int, typer.Option(help="Most jobs at once on this machine; 0: as cores and memory allow.")] = 0,
     mlflow: Annotated[str, typer.Option(help="Address of an MLflow server to log the jobs to.")] = "",
+    hosts: Annotated[
+        list[str] | None, typer.Option("--host", help="A machine that recipes may name for the engine; repeat it.")
+    ] = None,
+    send: SendOption = None,
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -44,6 +51,7 @@ def run_sweep_file(
             remedy="pip install 'ace-studio[sweep]'",
         )
     jobs = read_jobs(paths)
+    word, allowed = user_word(send or (), hosts or ()), TrustStore(UserFolders.of_user().trust).sendings
     runner = kept_runner.get()
     with console.progress():
         if runner is not None or is_frozen:
@@ -52,13 +60,12 @@ def run_sweep_file(
                 sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers
             )
             if runner is not None:
-                hosts = {job.recipe.engine.host for job in jobs}
-                ended = runner.sweep(order, lambda event: _say(event, console), hosts=hosts)
+                named = {job.recipe.engine.host for job in jobs}
+                ended = runner.sweep(order, lambda event: _say(event, console), hosts=named)
             else:
                 python = chosen_python(paths[0].absolute())
-                ended = _follow(
-                    replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python), console
-                )
+                order = replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python)
+                ended = _follow(replace(order, word=word, trusted_sha256=allowed), console)
             if ended.report is None:
                 raise AceError(*ended.problems)
             report = ended.report
@@ -69,6 +76,8 @@ def run_sweep_file(
                 scheduler=scheduler,
                 interpreter=chosen_python(paths[0].absolute()),
                 trust=trust,
+                word=word,
+                trusted_sha256=allowed,
                 workers=workers,
                 mlflow=mlflow,
                 on_event=lambda event: _say(event, console),

@@ -36,15 +36,22 @@ KeptT = TypeVar("KeptT")
 _UMASK_LOCK = threading.Lock()
 
 
-def read_plain(path: Path, *, most: int = LARGEST_KEPT_BYTES) -> bytes:
-    """The content of a regular file. Raises: OSError, also for a pipe, a device, a folder and more than ``most`` bytes.
+def open_plain(path: Path) -> IO[bytes]:
+    """A regular file, for reading. Raises: OSError, also for a pipe, a device and a folder.
 
     Opening a pipe would wait for a writer, and a device may have no end.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    with os.fdopen(os.open(path, flags), "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a regular file", str(path))
+    stream = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a regular file", str(path))
+    return stream
+
+
+def read_plain(path: Path, *, most: int = LARGEST_KEPT_BYTES) -> bytes:
+    """The content of a regular file. Raises: OSError, as `open_plain` and for more than ``most`` bytes."""
+    with open_plain(path) as stream:
         content = stream.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))

@@ -14,6 +14,7 @@ from ace_studio.records.errors import Problem
 from ace_studio.records.goals import Figures, cost
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Result
+from ace_studio.records.sending import Word
 
 SWEEP_FORMAT = 1
 SWEEP_NAME = "sweep.json"
@@ -208,7 +209,9 @@ class SweepOrder(msgspec.Struct, frozen=True, kw_only=True):
     trust: bool = False
     """Whether the code of the jobs' files may run."""
     trusted_sha256: tuple[str, ...] = ()
-    """Contents that may run without that."""
+    """Contents that may run without that, and what may be sent."""
+    word: Word = Word()
+    """What the user said may be sent."""
     contain: bool | None = None
     """Whether the engine is contained, as in `WorkerClient`."""
     mlflow: str = ""

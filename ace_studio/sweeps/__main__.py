@@ -58,6 +58,7 @@ def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
         interpreter=order.interpreter,
         trust=order.trust,
         trusted_sha256=order.trusted_sha256,
+        word=order.word,
         contain=order.contain,
         mlflow=order.mlflow,
         on_event=tell,

@@ -7,7 +7,7 @@ import platform
 import statistics
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,10 +19,11 @@ from msgspec.structs import replace
 
 from ace_studio import __version__
 from ace_studio.jobs.cores import bytes_of_job, workers_here
-from ace_studio.records.bundle import Bundle, bundle_of
+from ace_studio.records.bundle import Bundle, bundle_of, departure_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
-from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
+from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain, write_atomically
+from ace_studio.records.sending import Departure, LeavingFile, Word
 from ace_studio.records.sweeps import (
     SWEEP_NAME,
     JobAdvanced,
@@ -65,7 +66,9 @@ class SweepOptions:
     trust: bool = False
     """Whether the code of the jobs' files may run, here and where they are sent."""
     trusted_sha256: tuple[str, ...] = ()
-    """Contents that may run without that."""
+    """Contents that may run without that, and what may be sent."""
+    word: Word = Word()
+    """What the user said may be sent."""
     interpreter: str = ""
     """Python of the engine on this machine; empty: the one that runs this."""
     contain: bool | None = None
@@ -107,7 +110,7 @@ class _Running:
         self._jobs = {job.job: job for job in jobs}
         self._out, self._options = out, options
         self._rows = {job.job: SweepRow(job=job.job, recipe=job.recipe_path, axes=job.axes) for job in jobs}
-        self._bundles: dict[str, tuple[Bundle, dict[str, Path]]] = {}
+        self._bundles: dict[str, tuple[Bundle, dict[str, LeavingFile]]] = {}
         self._began_s = time.monotonic()
         self._written_s = -1e9
         self._workers = 1
@@ -115,7 +118,9 @@ class _Running:
         self._history = History.open_default()
         self._peaks = cache(self._history.usual_memory)
         locks = (str(timing_lock()),)
-        self._devices = SweepDevices(list(self._rows.values()), self._history, locks=locks, trust=options.trust)
+        self._devices = SweepDevices(
+            list(self._rows.values()), self._history, locks=locks, trust=options.trust, word=options.word
+        )
         self._unmeasured: dict[str, SweepRow] = {}
         """Rows of an earlier call whose run is done, and was not measured on their device."""
         self._sent: dict[str, str] = {}
@@ -126,9 +131,12 @@ class _Running:
     def prepare(self) -> None:
         """Find the files of every job, and take over rows that an earlier call left."""
         self._write()  # so that the files of jobs do not include what the sweep writes
-        digest = cache(file_sha256)
+        digest, word = cache(LeavingFile.sha256), self._options.word
+        refused: dict[Problem, None] = {}
         for job in self._jobs.values():
-            bundle, sources = bundle_of(job.recipe, Path(job.folder), job.files, digest=digest)
+            departure = departure_of(job.recipe, Path(job.folder), job.files, word=word)
+            refused |= dict.fromkeys(self._refusals(job, departure))
+            bundle, sources = bundle_of(job.recipe, departure, digest=digest)
             self._bundles[job.job] = bundle, sources
             waiting = replace(self._rows[job.job], key=bundle.key)
             kept = self._kept(job.job, bundle.key)
@@ -139,6 +147,19 @@ class _Running:
             self._rows[job.job] = measured or waiting
             if measured is None:
                 self._unmeasured[job.job] = kept
+        if refused:
+            raise AceError(*refused)
+
+    def _refusals(self, job: SweepJob, departure: Departure) -> Iterator[Problem]:
+        """What the user has to allow before files go to the scheduler's machines, and from there to the recipe's host.
+
+        A job that runs on this machine is asked about when it is sent to its host.
+        """
+        options, host = self._options, job.recipe.engine.host
+        for place in (options.scheduler, host) if options.scheduler else ():
+            is_named = place in {options.scheduler, *options.word.hosts}
+            if place:
+                yield from departure.refusals(place, is_named=is_named, trusted=options.trusted_sha256)
 
     def _kept(self, job: str, key: str) -> SweepRow | None:
         """The row of a job that an earlier call finished, if its recipe and files are the same."""
@@ -146,8 +167,12 @@ class _Running:
             row = decode_plain(read_plain(self._folder(job) / _ROW_NAME), SweepRow)
         except (OSError, msgspec.DecodeError):
             return None
-        is_same = row.key == key and row.status is RowStatus.DONE and (self._out / row.folder / RESULT_NAME).is_file()
-        return replace(row, job=job, axes=self._rows[job].axes, recipe=self._rows[job].recipe) if is_same else None
+        is_same = row.key == key and row.status is RowStatus.DONE and (self._folder(job) / RESULT_NAME).is_file()
+        if not is_same:
+            return None
+        # Its place is where it was found: a file says nothing of where others are read and written.
+        own = self._folder(job).relative_to(self._out).as_posix()
+        return replace(row, job=job, axes=self._rows[job].axes, recipe=self._rows[job].recipe, folder=own)
 
     def _folder(self, job: str) -> Path:
         """By the content of the job: its number changes if an axis gets another value."""
@@ -274,19 +299,20 @@ class _Running:
         """Estimate of the memory that a job takes, by earlier runs of its model."""
         return bytes_of_job(self._peaks(Path(job.folder), job.recipe.model.source))
 
-    def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, Path]]:
+    def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, LeavingFile]]:
         """The task of a job, and the files that are sent with it: none to a cluster of this machine."""
         one, (bundle, sources) = self._jobs[job], self._bundles[job]
         options = self._options
         task = Task(
             job=self._name(job), topic=topic, recipe=one.recipe, trust=options.trust,
-            trusted_sha256=options.trusted_sha256, contain=options.contain,
+            trusted_sha256=options.trusted_sha256, word=options.word, contain=options.contain,
         )  # fmt: skip
         if not options.scheduler:
             output = str(self._folder(job).absolute())
             task = replace(task, folder=one.folder, output=output, interpreter=options.interpreter)
             return msgspec.msgpack.encode(task), {}
-        task = replace(task, recipe=bundle.recipe, bundle=bundle, most_starts=_MOST_STARTS)
+        word = Word(hosts=(one.recipe.engine.host,))  # it was asked about before, as `_refusals` says
+        task = replace(task, recipe=bundle.recipe, bundle=bundle, word=word, most_starts=_MOST_STARTS)
         return msgspec.msgpack.encode(task), sources
 
     def _row(self, job: str, packed: bytes | None, error: BaseException | None) -> SweepRow:
