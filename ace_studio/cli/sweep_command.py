@@ -25,7 +25,7 @@ from ace_studio.session.kept.trust import TrustStore
 
 
 @app.command(name="sweep")
-def run_sweep_file(
+def run_sweep_file(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     paths: Annotated[list[Path], typer.Argument(metavar="SWEEP", help="A sweep (.toml), or recipes.")],
     out: Annotated[
         Path, typer.Option("--out", help="Folder for all results; a sweep that was stopped goes on there.")

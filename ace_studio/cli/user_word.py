@@ -50,7 +50,7 @@ def may_send(command: Callable[..., int]) -> Callable[..., int]:
     kinds = {"host": (HostOption, ""), "send": (SendOption, None)}
     added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
              for name, (kind, default) in kinds.items()]  # fmt: skip
-    signature = inspect.signature(command)
+    signature = inspect.signature(command, eval_str=True)
     with_options.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *added])  # type: ignore[attr-defined]
     with_options.__annotations__ = command.__annotations__ | {name: kind for name, (kind, _) in kinds.items()}
     return with_options

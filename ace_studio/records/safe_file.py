@@ -36,13 +36,13 @@ KeptT = TypeVar("KeptT")
 _UMASK_LOCK = threading.Lock()
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_plain(path: Path) -> io.BufferedReader:
     """A regular file, for reading. Raises: OSError, also for a pipe, a device and a folder.
 
     Opening a pipe would wait for a writer, and a device may have no end.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    stream = os.fdopen(os.open(path, flags), "rb")
+    stream = open(os.open(path, flags), "rb")  # noqa: PTH123, SIM115 - the caller closes it
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
         raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a regular file", str(path))

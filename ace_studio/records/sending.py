@@ -1,8 +1,8 @@
 """What may leave this machine: every file that a job would send, its size, and the verdict on it.
 
-Hosts, devices and sweeps ask here before anything is sent. Where files go is the user's word, never a recipe's: the user
-named the machine, or was shown the list of files and said yes. Links are resolved here and not followed out of the folder,
-what lies elsewhere is asked for by name, and files of kinds that hold keys or passwords go only if they are named by hand.
+Hosts, devices and sweeps ask here before anything is sent. Where files go is the user's word, never a recipe's: the
+user named the machine, or was shown the list of files and said yes. Links are resolved and not followed out of the
+folder, what lies elsewhere is asked for by name, and kinds of files that hold keys or passwords are named by hand.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from functools import cache
 from hashlib import file_digest, sha256
+from io import BufferedReader
 from itertools import groupby
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
@@ -55,7 +55,7 @@ class Verdict(StrEnum):
     """It lies in the folder that is sent, or the user named it."""
     OUTSIDE = "outside"
     """It lies elsewhere: the user is asked for it by name."""
-    SECRET = "secret"  # noqa: S105 - a kind of file
+    SECRET = "secret"
     """Files of its kind hold keys or passwords: it goes only if the user names it by hand."""
 
 
@@ -80,7 +80,7 @@ class LeavingFile(msgspec.Struct, frozen=True, kw_only=True):
     identity: tuple[int, int]
     """Device and inode when the verdict was given."""
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> BufferedReader:
         """Its content. Raises: OSError, also if another file has taken its place since the verdict."""
         stream = open_plain(self.path)
         status = os.fstat(stream.fileno())

@@ -12,7 +12,7 @@ from ace_studio.records.sweeps import SweepEvent, SweepReport
 from ace_studio.sweeps.running import SweepOptions, run_sweep
 
 
-def sweep(
+def sweep(  # noqa: PLR0913 - each is an option of the user's
     what: str | Path | Mapping[str, Any],
     *,
     out: str | Path,

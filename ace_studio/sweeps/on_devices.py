@@ -47,7 +47,9 @@ class SweepDevices:
     what is reported belong to the thread that calls these methods.
     """
 
-    def __init__(self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool, word: Word) -> None:
+    def __init__(
+        self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool, word: Word
+    ) -> None:
         """``locks``: locked while a device of this machine measures. ``trust``: whether all artifacts may be opened.
 
         ``word``: what may be sent.

@@ -67,7 +67,7 @@ class SweepOptions:
     """Whether the code of the jobs' files may run, here and where they are sent."""
     trusted_sha256: tuple[str, ...] = ()
     """Contents that may run without that, and what may be sent."""
-    word: Word = Word()
+    word: Word = field(default_factory=Word)
     """What the user said may be sent."""
     interpreter: str = ""
     """Python of the engine on this machine; empty: the one that runs this."""

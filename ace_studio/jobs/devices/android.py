@@ -207,9 +207,9 @@ def _laid_down(phone: Phone, artifact: SentArtifact, order: Order, here: Path, t
     inputs = f"{there}/test_data_set_0" if is_onnx else f"{there}/inputs"
     phone.shell(f"rm -rf {there}; mkdir -p {inputs}")
     for file in artifact.files:  # a copy, because adb would open whatever has the name then
-        with explained(ErrorCode.NOT_FOUND, "An artifact cannot be read", where=file.source.name):
-            with file.source.open() as stream, (here / "artifact").open("wb") as copy:
-                shutil.copyfileobj(stream, copy)
+        what, where = "An artifact cannot be read", file.source.name
+        with explained(ErrorCode.NOT_FOUND, what, where=where), file.source.open() as stream:
+            (here / "artifact").write_bytes(stream.read())
         phone.adb("push", str(here / "artifact"), f"{there}/{file.name}")
     names = []
     for number, given in enumerate(order.inputs):

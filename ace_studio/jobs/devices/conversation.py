@@ -21,6 +21,8 @@ from ace_studio.records.sending import LeavingFile
 
 SCRIPT = Path(__file__).with_name("measure_there.py")
 Told = Callable[[dict[str, Any]], None]
+Contents = Mapping[str, bytes | LeavingFile]
+"""What a device may ask for, by its SHA-256."""
 Started = Callable[[subprocess.Popen[bytes]], object]
 """Gets the process, so that another thread can end it."""
 _TAIL_BYTES = 20_000
@@ -52,8 +54,8 @@ def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> 
     }
 
 
-def contents_of(order: Order) -> dict[str, bytes | LeavingFile]:
-    """What the device may ask for, by its SHA-256."""
+def contents_of(order: Order) -> Contents:
+    """What is sent for an order."""
     found: dict[str, bytes | LeavingFile] = {one.sha256: one.content for one in order.inputs}
     return found | {file.sha256: file.source for one in order.artifacts for file in one.files}
 
@@ -61,7 +63,7 @@ def contents_of(order: Order) -> dict[str, bytes | LeavingFile]:
 def talk(
     device: Device,
     document: Mapping[str, Any],
-    contents: Mapping[str, bytes | LeavingFile],
+    contents: Contents,
     *,
     tell: Told,
     started: Started = lambda _process: None,
@@ -90,7 +92,10 @@ def talk(
 
 
 def _converse(
-    process: subprocess.Popen[bytes], document: Mapping[str, Any], contents: Mapping[str, bytes | LeavingFile], tell: Told
+    process: subprocess.Popen[bytes],
+    document: Mapping[str, Any],
+    contents: Contents,
+    tell: Told,
 ) -> tuple[str, bool]:
     """What the process printed to stderr, and whether it came to its end."""
     said, is_done = bytearray(), False

@@ -29,7 +29,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     problems: dict[int, Problem]
 
 
-def measure_on(
+def measure_on(  # noqa: PLR0913 - each is one fact of the measurement
     device: Device,
     result: Result,
     folder: Path,

@@ -77,7 +77,7 @@ class Places:
         return content
 
     def there(self, request: messages.AnyRequest) -> messages.AnyRequest:
-        """The request with a file that it names written relative to the root, and without what concerns this machine."""
+        """The request with a file that it names relative to the root, and without what concerns this machine alone."""
         if isinstance(request, messages.TraceRequest):
             code = tuple(one for one in request.trusted_sha256 if not host_of(one))
             request = replace(request, word=Word(), trusted_sha256=code)
