@@ -31,9 +31,9 @@ def test_a_bundle_holds_what_the_recipe_names_and_its_folder_without_environment
     bundle, sources = bundle_of(RECIPE, folder)
     assert names(bundle) == {"net/model.py", "net/parts/block.py", "net/notes.md", "net/a/b.npy", "weights/w.pt"}
     assert bundle.folder == "net"
-    assert {one.path.read_text() for one in sources.values()} == {path.rpartition("net/")[2] for path in names(bundle)} - {
-        "weights/w.pt"
-    } | {"weights"}
+    assert {one.path.read_text() for one in sources.values()} == {
+        path.rpartition("net/")[2] for path in names(bundle)
+    } - {"weights/w.pt"} | {"weights"}
 
 
 def test_a_large_folder_gives_code_and_what_is_named_or_matched(folder, monkeypatch):
