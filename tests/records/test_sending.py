@@ -25,8 +25,8 @@ def verdict(path: Path, folder: Path, word: Word | None = None) -> Verdict:
 @pytest.mark.parametrize(
     "name",
     [".ssh/config", ".SSH/known_hosts", ".gnupg/pubring.kbx", ".aws/config", ".netrc", "server.pem", "id_rsa",
-     "id_work", "ID_ED25519", "id_ecdsa.pub", ".env", ".env.local", "prod.env", "keyrings/login.keyring", ".git-credentials",
-     "tls.key", "passwords.kdbx", "credentials.json", "release.jks"],
+     "id_work", "ID_ED25519", "id_ecdsa.pub", ".env", ".env.local", "prod.env", "keyrings/login.keyring",
+     ".git-credentials", "tls.key", "passwords.kdbx", "credentials.json", "release.jks"],
 )  # fmt: skip
 def test_keys_and_passwords_are_known_by_their_kind(name, folder):
     assert verdict(folder / name, folder) is Verdict.SECRET
@@ -66,7 +66,8 @@ def test_a_folder_that_is_named_by_hand_gives_all_but_its_secrets(folder, tmp_pa
 def test_another_file_in_the_place_of_one_that_was_looked_at_is_not_opened(folder, tmp_path):
     (folder / "data").write_text("x")
     (file,) = leaving([folder / "data"], folder)
-    assert file.open().read() == b"x"
+    with file.open() as stream:
+        assert stream.read() == b"x"
     (tmp_path / "key").write_text("canary")
     (folder / "data").unlink()
     (folder / "data").symlink_to(tmp_path / "key")
