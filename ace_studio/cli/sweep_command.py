@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated
@@ -50,41 +51,36 @@ def run_sweep_file(  # noqa: PLR0913, PLR0917 - one argument per option of the c
             f"A sweep needs {' and '.join(missing)}",
             remedy="pip install 'ace-studio[sweep]'",
         )
-    jobs = read_jobs(paths)
-    word, allowed = user_word(send or (), hosts or ()), TrustStore(UserFolders.of_user().trust).sendings
-    runner = kept_runner.get()
-    with console.progress():
-        if runner is not None or is_frozen:
-            sweep, folder, _, _ = read_sweep(paths)
-            order = sweeps.SweepOrder(
-                sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers
-            )
-            if runner is not None:
-                named = {job.recipe.engine.host for job in jobs}
-                ended = runner.sweep(order, lambda event: _say(event, console), hosts=named)
-            else:
-                python = chosen_python(paths[0].absolute())
-                order = replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python)
-                ended = _follow(replace(order, word=word, trusted_sha256=allowed), console)
-            if ended.report is None:
-                raise AceError(*ended.problems)
-            report = ended.report
-        else:
-            from ace_studio.sweeps.running import SweepOptions, run_sweep  # noqa: PLC0415 - Dask takes a second
+    jobs, runner = read_jobs(paths), kept_runner.get()
+    sweep, folder, _, _ = read_sweep(paths)
+    order = sweeps.SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
 
-            options = SweepOptions(
-                scheduler=scheduler,
+    def tell(event: sweeps.SweepEvent) -> None:
+        _say(event, console)
+
+    with console.progress():
+        if runner is not None:
+            ended = runner.sweep(order, tell, hosts={job.recipe.engine.host for job in jobs})
+        else:
+            order = replace(
+                order, scheduler=scheduler, mlflow=mlflow, trust=trust, word=user_word(send or (), hosts or ()),
+                trusted_sha256=TrustStore(UserFolders.of_user().trust).sendings,
                 interpreter=chosen_python(paths[0].absolute()),
-                trust=trust,
-                word=word,
-                trusted_sha256=allowed,
-                workers=workers,
-                mlflow=mlflow,
-                on_event=lambda event: _say(event, console),
-            )
-            report = run_sweep(jobs, out, options)
+            )  # fmt: skip
+            ended = _follow(order, console) if is_frozen else _run_here(jobs, order, tell)
+    if ended.report is None:
+        raise AceError(*ended.problems)
+    report = ended.report
     console.answer(report, lambda found, to: show_sweep(found, to, out))
     return exit_code(report)
+
+
+def _run_here(
+    jobs: Sequence[sweeps.SweepJob], order: sweeps.SweepOrder, tell: Callable[[sweeps.SweepEvent], None]
+) -> sweeps.SweepEnded:
+    from ace_studio.sweeps.running import run_sweep  # noqa: PLC0415 - Dask takes a second
+
+    return sweeps.SweepEnded(report=run_sweep(jobs, Path(order.out), order, tell))
 
 
 def _follow(order: sweeps.SweepOrder, console: Console) -> sweeps.SweepEnded:

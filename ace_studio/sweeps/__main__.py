@@ -21,7 +21,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.sweep_file import sweep_jobs
 from ace_studio.records.sweeps import SweepEnded, SweepEvent, SweepOrder
-from ace_studio.sweeps.running import SweepOptions, run_sweep
+from ace_studio.sweeps.running import run_sweep
 
 
 def main() -> None:
@@ -52,15 +52,4 @@ def _interrupt_at_end(stream: BinaryIO) -> None:
 
 def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
     jobs = sweep_jobs(order.sweep, Path(order.folder), name="the sweep", texts=order.texts)
-    options = SweepOptions(
-        scheduler=order.scheduler,
-        workers=order.workers,
-        interpreter=order.interpreter,
-        trust=order.trust,
-        trusted_sha256=order.trusted_sha256,
-        word=order.word,
-        contain=order.contain,
-        mlflow=order.mlflow,
-        on_event=tell,
-    )
-    return SweepEnded(report=run_sweep(jobs, Path(order.out), options))
+    return SweepEnded(report=run_sweep(jobs, Path(order.out), order, tell))

@@ -8,8 +8,8 @@ from typing import Any
 
 from ace_studio.records.sending import Word
 from ace_studio.records.sweep_file import checked_sweep, read_jobs, sweep_jobs
-from ace_studio.records.sweeps import SweepEvent, SweepReport
-from ace_studio.sweeps.running import SweepOptions, run_sweep
+from ace_studio.records.sweeps import SweepEvent, SweepOptions, SweepReport
+from ace_studio.sweeps.running import run_sweep
 
 
 def sweep(  # noqa: PLR0913 - each is an option of the user's
@@ -48,7 +48,5 @@ def sweep(  # noqa: PLR0913 - each is an option of the user's
     else:
         jobs = read_jobs([Path(what)])
     word = Word(hosts=tuple(hosts), files=tuple(map(str, send)))
-    options = SweepOptions(
-        scheduler=scheduler, trust=trust, word=word, workers=workers, mlflow=mlflow, on_event=on_event
-    )
-    return run_sweep(jobs, Path(out), options)
+    options = SweepOptions(scheduler=scheduler, trust=trust, word=word, workers=workers, mlflow=mlflow)
+    return run_sweep(jobs, Path(out), options, on_event)

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from ace_studio.records.sweeps import (
     SweepAdvanced,
     SweepEvent,
     SweepJob,
+    SweepOptions,
     SweepReport,
     SweepRow,
     SweepStatus,
@@ -57,30 +57,12 @@ _WRITE_S = 2.0
 """Seconds between two writes of the whole table; each row is written at once."""
 
 
-@dataclass(kw_only=True)
-class SweepOptions:
-    """How to run the jobs."""
-
-    scheduler: str = ""
-    """Address of a Dask scheduler; ``slurm:8``: workers that SLURM starts; empty: a cluster of this machine."""
-    trust: bool = False
-    """Whether the code of the jobs' files may run, here and where they are sent."""
-    trusted_sha256: tuple[str, ...] = ()
-    """Contents that may run without that, and what may be sent."""
-    word: Word = field(default_factory=Word)
-    """What the user said may be sent."""
-    interpreter: str = ""
-    """Python of the engine on this machine; empty: the one that runs this."""
-    contain: bool | None = None
-    """Whether the engine is contained, as in `WorkerClient`."""
-    workers: int = 0
-    """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
-    mlflow: str = ""
-    """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
-    on_event: Callable[[SweepEvent], None] = field(default=lambda _event: None)
+OnEvent = Callable[[SweepEvent], None]
 
 
-def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> SweepReport:
+def run_sweep(
+    jobs: Sequence[SweepJob], out: Path, options: SweepOptions, on_event: OnEvent = lambda _event: None
+) -> SweepReport:
     """Run the jobs that have no result in ``out`` yet, write all that is found there, and return the report.
 
     Ctrl-C ends the running jobs, keeps what is done, and returns a report with the status ``cancelled``.
@@ -90,7 +72,7 @@ def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> Swe
     """
     make_output_folder(out)
     log = MlflowLog(options.mlflow) if options.mlflow else None
-    sweep = _Running(jobs, out, options)
+    sweep = _Running(jobs, out, options, on_event)
     sweep.prepare()
     try:
         sweep.run()
@@ -106,9 +88,9 @@ def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> Swe
 
 
 class _Running:
-    def __init__(self, jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> None:
+    def __init__(self, jobs: Sequence[SweepJob], out: Path, options: SweepOptions, on_event: OnEvent) -> None:
         self._jobs = {job.job: job for job in jobs}
-        self._out, self._options = out, options
+        self._out, self._options, self._on_event = out, options, on_event
         self._rows = {job.job: SweepRow(job=job.job, recipe=job.recipe_path, axes=job.axes) for job in jobs}
         self._bundles: dict[str, tuple[Bundle, dict[str, LeavingFile]]] = {}
         self._began_s = time.monotonic()
@@ -282,7 +264,7 @@ class _Running:
                 connection.done(name)
             elif found["job"] in self._sent:
                 told = replace(msgspec.convert(found, JobAdvanced), job=self._sent[found["job"]])
-                self._options.on_event(told)
+                self._on_event(told)
 
     def _resources(self, job: str, connection: Connection) -> dict[str, float] | None:
         """What a job asks for, of what workers offer; None if it wants a GPU and none does."""
@@ -383,7 +365,7 @@ class _Running:
             raise KeyboardInterrupt
         for came in self._devices.take(timeout_s):
             if isinstance(came, JobAdvanced):
-                self._options.on_event(came)
+                self._on_event(came)
             else:
                 self._rows[came.job] = came
                 self._tell(came)
@@ -392,7 +374,7 @@ class _Running:
         left = sum(one.status is RowStatus.WAITING for one in self._rows.values())
         took = [one.seconds for one in self._rows.values() if one.seconds]
         remaining = statistics.median(took) * left / max(1, self._workers) if took else None
-        self._options.on_event(
+        self._on_event(
             SweepAdvanced(
                 row=row,
                 done=len(self._rows) - left,

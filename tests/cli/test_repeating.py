@@ -32,9 +32,7 @@ def first(recipe, tmp_path):
 def write(made, folder):
     """Leave a result in a folder, as a run of this user does."""
     (folder / "result.json").write_bytes(encode_result(made))
-    History.open_default().add(
-        made, recipe_toml=made.recipe, title="net.py", output=str(folder), folder=made.folder
-    )
+    History.open_default().add(made, recipe_toml=made.recipe, title="net.py", output=str(folder), folder=made.folder)
 
 
 def second(**changes):

@@ -1,6 +1,7 @@
 import importlib.util
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,9 +28,9 @@ def answer(monkeypatch, tmp_path):
     asked = []
 
     def answers(status, *rows):
-        def run(jobs, out, options):
+        def run(jobs, out, options, on_event):
             asked.append((jobs, out, options))
-            options.on_event(SweepAdvanced(row=rows[0], done=1, total=2, workers=2, remaining_s=30.0))
+            on_event(SweepAdvanced(row=rows[0], done=1, total=2, workers=2, remaining_s=30.0))
             return SweepReport(status=status, rows=rows)
 
         monkeypatch.setattr(running, "run_sweep", run)
@@ -60,7 +61,7 @@ def test_recipes_alone_are_a_sweep_into_a_folder_of_its_own(answer, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     assert run_command(["sweep", "a.toml", "--scheduler", "tcp://box:8786"]) == 0
     ((jobs, out, _),) = asked
-    assert ([job.recipe_path for job in jobs], out.as_posix()) == (["a.toml"], "ace-output/sweep")
+    assert ([job.recipe_path for job in jobs], out) == (["a.toml"], Path.cwd() / "ace-output/sweep")
 
 
 def test_json_has_one_row_per_job(answer, tmp_path, capsys):

@@ -16,10 +16,10 @@ from distributed.security import Security
 from ace_studio.jobs.cores import BYTES_PER_JOB
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.records.sweeps import RowStatus, SweepStatus
+from ace_studio.records.sweeps import RowStatus, SweepOptions, SweepStatus
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps import cluster as cluster_module
-from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, _Running, run_sweep
+from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, _Running, run_sweep
 from tests.sweeps.dask_cluster import Cluster
 from tests.sweeps.fake_jobs import LOG_VARIABLE
 
@@ -32,7 +32,8 @@ import signal
 import sys
 from pathlib import Path
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.sweeps.running import SweepOptions, run_sweep
+from ace_studio.records.sweeps import SweepOptions
+from ace_studio.sweeps.running import run_sweep
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so do children
@@ -66,8 +67,8 @@ def lines(log, what):
     return [line.split()[1] for line in log.read_text().splitlines() if line.startswith(what)]
 
 
-def run(path, out, **options):
-    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, **options))
+def run(path, out, on_event=lambda _event: None, **options):
+    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, **options), on_event)
 
 
 @pytest.mark.slow
@@ -307,7 +308,7 @@ def test_a_search_for_the_scheduler_ends_at_ctrl_c(tmp_path, log, cluster, monke
 
 def test_a_job_asks_for_the_memory_that_earlier_runs_of_its_model_say_where_workers_offer_it(tmp_path):
     jobs = read_jobs([written(tmp_path / "in")])
-    sweep = _Running(jobs, tmp_path, SweepOptions(scheduler="tcp://HOST:8786"))
+    sweep = _Running(jobs, tmp_path, SweepOptions(scheduler="tcp://HOST:8786"), print)
 
     def asked(offered, peak=None):
         sweep._peaks = lambda folder, source: peak
