@@ -140,7 +140,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
         """
         secrets = [_secret(file, host) for file in self.files if file.verdict is Verdict.SECRET]
         outside = [file for file in self.files if file.verdict is Verdict.OUTSIDE]
-        asked = [] if is_named or not self.files else [self._question(host)]
+        asked = [] if is_named else [self._question(host)]
         for place, group in groupby(sorted(outside, key=lambda one: one.path), key=lambda one: one.path.parent):
             files = list(group)
             several = [(place, files)] if len(files) > _MOST_ASKED else [(one.path, [one]) for one in files]
@@ -198,7 +198,7 @@ def host_of(key: str) -> str:
 
 def _counted(files: Sequence[LeavingFile]) -> str:
     size = sum(file.size for file in files)
-    return f"{len(files):,} file{'s' if len(files) > 1 else ''} with {size:,} bytes"
+    return f"{len(files):,} file{'' if len(files) == 1 else 's'} with {size:,} bytes"
 
 
 def _listed(files: Sequence[LeavingFile], folder: Path) -> list[str]:

@@ -6,11 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.cli import run_command
+from ace_studio.records.advice import Advice, AdviceQuantity
+from ace_studio.records.results import encode_result
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore
+from tests.cli.fake_engine import result
 from tests.jobs.hosts.pretended_ssh import CANARY, HOST, PretendedSsh, needs_posix, pretend_ssh
 
 pytestmark = needs_posix
@@ -241,3 +245,49 @@ def test_the_engine_of_a_recipe_is_not_connected_to_by_any_other_command(home, s
                   ["prune", path, "--preview"], ["run", path, "--out", str(home / "out")]):  # fmt: skip
         assert run_command([*words, "--json", "--trust"]) == 5
     assert not ssh.is_called
+
+
+def result_gift(home: Path, folder: Path) -> Path:
+    """A folder that a stranger's run wrote; its result says that the recipe belongs to another folder."""
+    card = Advice(
+        kind="precision-bf16", title="Try bf16", why="", estimate="", quantity=AdviceQuantity.LATENCY,
+        estimated_gain=2.0, change={"plan": {"default": "bf16"}},
+    )  # fmt: skip
+    recipe = Path(gift(home)).read_text()
+    made = replace(result(), advice=(card,), recipe=recipe, folder=str(folder))
+    (home / "gift" / "result.json").write_bytes(encode_result(made))
+    return home / "gift"
+
+
+@pytest.mark.parametrize("words", [["advise", "GIFT", "--apply", "1"], ["run", "--repeat", "GIFT"]])
+@pytest.mark.parametrize("more", [[], ["--trust"], ["--host", HOST]], ids=["", "--trust", "--host"])
+def test_the_folder_that_a_strangers_result_names_is_not_followed(words, more, home, ssh, capsys):
+    place = result_gift(home, home / "notes")
+    words = [str(place) if one == "GIFT" else one for one in words]
+    assert run_command([*words, "--out", str(home / "new"), "--json", *more]) == 5 and not ssh.is_called
+    error = told(capsys)["error"]
+    assert "No run of yours wrote this result" in error["what"] and str(home / "notes") in error["why"]
+
+
+@pytest.mark.parametrize("name", ["../notes", "link"])
+def test_a_folder_below_the_result_is_followed_and_none_that_only_looks_so(name, home, ssh, capsys):
+    (home / "gift" / "link").symlink_to(home / "notes")
+    place = result_gift(home, home / "gift" / name)
+    assert run_command(["advise", str(place), "--apply", "1", "--out", str(home / "new"), "--host", HOST]) == 5
+    assert not ssh.is_called
+    (place / "net").mkdir()
+    place = result_gift(home, place / "net")
+    run_command(["advise", str(place), "--apply", "1", "--out", str(home / "new"), "--host", HOST])
+    assert ssh.is_called and CANARY not in ssh.received
+
+
+def test_a_card_of_advice_that_names_a_host_is_no_word_of_the_user(home, ssh):
+    place = result_gift(home, home / "gift")
+    (place / "result.json").write_text((place / "result.json").read_text().replace("bf16", "int8-static"))
+    own = home / "own.toml"
+    own.write_text('format = 1\n[model]\nsource = "timm:resnet18"\n')
+    text = json.loads((place / "result.json").read_text())
+    text["advice"][0]["change"] = {"engine": {"host": HOST, "python": sys.executable}}
+    (place / "result.json").write_text(json.dumps(text))
+    words = ["advise", str(place), "--apply", "1", "--recipe", str(own), "--out", str(home / "new"), "--trust"]
+    assert run_command(words) != 0 and not ssh.is_called

@@ -9,14 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import dask
+import msgspec
 import pytest
 from distributed import Client
 from distributed.security import Security
 
 from ace_studio.jobs.cores import BYTES_PER_JOB
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.sending import Word
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.records.sweeps import RowStatus, SweepOptions, SweepStatus
+from ace_studio.records.sweeps import RowStatus, SweepOptions, SweepRow, SweepStatus
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps import cluster as cluster_module
 from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, _Running, run_sweep
@@ -339,3 +341,61 @@ def test_a_scheduler_with_tls_is_used_with_the_certificates_of_dasks_configurati
         cluster.end()
     assert report.status is SweepStatus.OK
     assert cluster.address.startswith("tls://")
+
+
+@pytest.mark.parametrize(
+    ("more", "files", "what"),
+    [
+        ('weights = "../diary.txt"', "", "diary.txt lies outside of the recipe's folder"),
+        ('weights = "link.pt"', "", "diary.txt lies outside of the recipe's folder"),
+        ('weights = "../.ssh/id_rsa"', "", "id_rsa is not sent to"),
+        ("", "../*.txt", "diary.txt lies outside of the recipe's folder"),
+        ("", "../.ssh/*", "id_rsa is not sent to"),
+        ('[engine]\nhost = "eve@far"', "", "Files would be sent to eve@far"),
+    ],
+)
+def test_a_scheduler_gets_nothing_that_the_user_did_not_name(more, files, what, tmp_path):
+    path = written(tmp_path / "in")
+    (tmp_path / ".ssh").mkdir()
+    for name in ("diary.txt", ".ssh/id_rsa"):
+        (tmp_path / name).write_text("canary")
+    (tmp_path / "in" / "link.pt").symlink_to(tmp_path / "diary.txt")
+    recipe = tmp_path / "in" / "r1.toml"
+    recipe.write_text(recipe.read_text().replace('entry = "ok"', f'entry = "ok"\n{more}'))
+    path.write_text(path.read_text().replace("[axes]", f"files = {json.dumps([files] if files else [])}\n[axes]"))
+    with pytest.raises(AceError) as caught:
+        run(path, tmp_path / "out", scheduler="tcp://127.0.0.1:1")
+    assert caught.value.problem.code is ErrorCode.UNTRUSTED and caught.value.problem.what.startswith(what)
+    word = Word(hosts=("eve@far",), files=(str(tmp_path / "diary.txt"), str(tmp_path / ".ssh" / "id_rsa")))
+    sweep = _Running(read_jobs([path]), tmp_path / "out", SweepOptions(scheduler="tcp://box:1", word=word), print)
+    sweep.prepare()
+
+
+def test_links_and_secrets_that_nobody_named_do_not_travel_to_a_scheduler(tmp_path):
+    path = written(tmp_path / "in")
+    (tmp_path / "diary.txt").write_text("canary")
+    (tmp_path / "in" / "link.txt").symlink_to(tmp_path / "diary.txt")
+    (tmp_path / "in" / "server.pem").write_text("canary")
+    (tmp_path / "out").mkdir()
+    sweep = _Running(read_jobs([path]), tmp_path / "out", SweepOptions(scheduler="tcp://box:1"), print)
+    sweep.prepare()
+    _, files = sweep._packed("1", "topic")
+    assert {one.name.name for one in files.values()} == {"model.py", "r1.toml", "sweep.toml"}
+
+
+def test_a_row_that_lies_in_the_folder_says_nothing_of_where_others_are(tmp_path):
+    path = written(tmp_path / "in")
+    jobs = read_jobs([path])
+    (tmp_path / "out").mkdir()
+    sweep = _Running(jobs, tmp_path / "out", SweepOptions(), print)
+    sweep.prepare()
+    folder = sweep._folder("1")
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text("{}")
+    row = SweepRow(
+        job="1", recipe="r1.toml", axes={}, status=RowStatus.DONE, key=sweep._rows["1"].key, folder="../../x"
+    )
+    (folder / "row.json").write_bytes(msgspec.json.encode(row))
+    again = _Running(jobs, tmp_path / "out", SweepOptions(), print)
+    again.prepare()
+    assert again._rows["1"].folder == folder.relative_to(tmp_path / "out").as_posix()

@@ -66,3 +66,10 @@ def test_an_argument_that_does_not_fit_is_refused(values, said):
 def test_no_tool_writes_over_code(tool, name):
     with pytest.raises(AceError, match="does not end with"):
         words_of(ROW[tool], {"path": "a.toml", name: "net.py"})
+
+
+def test_no_tool_lets_anything_be_sent():
+    for row in ROWS:
+        assert not {"host", "hosts", "send", "scheduler"} & set(tool_schema(row)["properties"])
+    with pytest.raises(AceError, match="no argument 'send'"):
+        words_of(ROW["trace"], {"path": "a.toml", "send": ["../.ssh/id_rsa"]})
