@@ -256,7 +256,8 @@ class SweepVerbs:
                     is_lost=event.is_lost,
                 )  # fmt: skip
             case sweeps.SweepEnded(report=report, problems=problems):
-                self._heard |= set(map(hash_in, problems))
+                rows = report.rows if report is not None else ()
+                self._heard |= {hash_in(one) for one in (*problems, *(row.error for row in rows if row.error))}
                 values = _shown(report) if report is not None else {}
                 self._change(phase=SweepPhase.IDLE, at_work={}, remaining_s=None, problems=problems, **values)
                 self._state.report(*(one for one in problems if one.code is not ErrorCode.CANCELLED))
