@@ -138,43 +138,40 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
             is_named: Whether the user named this machine.
             trusted: What the user has allowed.
         """
-        secrets = [_secret(file, host) for file in self.files if file.verdict is Verdict.SECRET]
-        outside = [file for file in self.files if file.verdict is Verdict.OUTSIDE]
-        asked = [] if is_named else [self._question(host)]
-        for place, group in groupby(sorted(outside, key=lambda one: one.path), key=lambda one: one.path.parent):
+        asked = []
+        if not is_named:
+            what = f"Files would be sent to {host}"
+            why = f"the recipe names that machine; {_counted(self.files)} would go, of {self.folder}"
+            lines = [*_listed(self.files, self.folder), *(f"stays here: {_called(one)}" for one in self.stays)]
+            asked.append(_question(host, self.folder, self.files, (what, why, f"--host {host}"), lines))
+        outside = sorted((one for one in self.files if one.verdict is Verdict.OUTSIDE), key=lambda one: one.path)
+        for place, group in groupby(outside, key=lambda one: one.path.parent):
             files = list(group)
-            several = [(place, files)] if len(files) > _MOST_ASKED else [(one.path, [one]) for one in files]
-            asked += [_elsewhere(where, them, host) for where, them in several]
+            for where, them in [(place, files)] if len(files) > _MOST_ASKED else [(one.path, [one]) for one in files]:
+                what = f"{_plain(where.name)} lies outside of the recipe's folder, and would be sent to {host}"
+                why = f"the recipe names {_called(them[0])}; {_counted(them)} would go"
+                lines = _listed(them, where) if len(them) > 1 else []
+                asked.append(_question(host, where, them, (what, why, f"--send {where}"), lines))
+        secrets = (_refusal(host, one) for one in self.files if one.verdict is Verdict.SECRET)
         return (*(problem for key, problem in asked if key not in trusted), *secrets)
 
-    def _question(self, host: str) -> tuple[str, Problem]:
-        key = _key(host, self.folder, self.files)
-        stays = [f"stays here: {_shown(file, self.folder)}" for file in self.stays]
-        return key, Problem(
-            code=ErrorCode.UNTRUSTED,
-            what=f"Files would be sent to {host}",
-            why=f"the recipe names that machine; {_counted(self.files)} would go, of {self.folder}",
-            remedy=f"if you want that, press Trust, or add --host {host} on the command line",
-            where=str(self.folder),
-            details="\n".join([f"sha256:{key}", *_listed(self.files, self.folder), *stays]),
-        )
+
+def _question(
+    host: str, where: Path, files: Sequence[LeavingFile], words: tuple[str, str, str], lines: Sequence[str]
+) -> tuple[str, Problem]:
+    """What is trusted when these files may go to a machine, and the question: what, why, and the option that allows it.
+
+    The key follows the names and places of the files, and not their contents.
+    """
+    names = sorted((str(file.name), str(file.path)) for file in files)
+    content = repr([str(where), names]).encode("utf-8", "surrogateescape")
+    key, (what, why, option) = f"{SEND}{host}:{sha256(content).hexdigest()}", words
+    remedy = f"if you want that, press Trust, or add {option} on the command line"
+    details = "\n".join([f"sha256:{key}", *lines])
+    return key, Problem(code=ErrorCode.UNTRUSTED, what=what, why=why, remedy=remedy, where=str(where), details=details)
 
 
-def _elsewhere(where: Path, files: Sequence[LeavingFile], host: str) -> tuple[str, Problem]:
-    """The question for a file, or for several of one folder, that are not in the recipe's folder."""
-    key = _key(host, where, files)
-    called = _plain(files[0].name) if len(files) == 1 else f"what is named of {_plain(where)}"
-    return key, Problem(
-        code=ErrorCode.UNTRUSTED,
-        what=f"{_plain(where.name)} lies outside of the recipe's folder, and would be sent to {host}",
-        why=f"the recipe names {called}; {_counted(files)} would go",
-        remedy=f"if you want that, press Trust, or add --send {where} on the command line",
-        where=str(where),
-        details="\n".join([f"sha256:{key}", *_listed(files, where)]),
-    )
-
-
-def _secret(file: LeavingFile, host: str) -> Problem:
+def _refusal(host: str, file: LeavingFile) -> Problem:
     return Problem(
         code=ErrorCode.UNTRUSTED,
         what=f"{_plain(file.path.name)} is not sent to {host}",
@@ -182,13 +179,6 @@ def _secret(file: LeavingFile, host: str) -> Problem:
         remedy=f"take it out of the recipe; if it has to go, name it on the command line: --send {file.path}",
         where=str(file.path),
     )
-
-
-def _key(host: str, folder: Path, files: Sequence[LeavingFile]) -> str:
-    """What is trusted when these files may go to a machine: it follows their names and places, not their contents."""
-    names = sorted((str(file.name), str(file.path)) for file in files)
-    content = repr([str(folder), names]).encode("utf-8", "surrogateescape")
-    return f"{SEND}{host}:{sha256(content).hexdigest()}"
 
 
 def host_of(key: str) -> str:
@@ -204,15 +194,16 @@ def _counted(files: Sequence[LeavingFile]) -> str:
 def _listed(files: Sequence[LeavingFile], folder: Path) -> list[str]:
     """A line for each file, those from elsewhere first; beyond `_MOST_LISTED` a line for each folder."""
     ordered = sorted(files, key=lambda one: (one.verdict is Verdict.GOES, one.name))
-    lines = [f"{_shown(file, folder)} ({file.size:,} bytes)" for file in ordered[:_MOST_LISTED]]
+    lines = [f"{_called(file, folder)} ({file.size:,} bytes)" for file in ordered[:_MOST_LISTED]]
     more = Counter(_plain(file.name.parent) for file in ordered[_MOST_LISTED:])
     return [*lines, *(f"{count:,} more in {place}" for place, count in more.items())]
 
 
-def _shown(file: LeavingFile, folder: Path) -> str:
-    """Its name in the folder, and where it lies if that is elsewhere."""
-    name = file.name.relative_to(folder) if file.name.is_relative_to(folder) else file.name
-    return _plain(name) if file.verdict is Verdict.GOES else f"{_plain(name)}, which is {_plain(file.path)}"
+def _called(file: LeavingFile, folder: Path | None = None) -> str:
+    """Its name, in the folder if it lies there, and what a link leads to elsewhere."""
+    name = file.name.relative_to(folder) if folder and file.name.is_relative_to(folder) else file.name
+    is_plain = file.verdict is Verdict.GOES or file.name == file.path
+    return _plain(name) if is_plain else f"{_plain(name)}, which is {_plain(file.path)}"
 
 
 def _plain(text: object) -> str:
