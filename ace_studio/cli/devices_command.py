@@ -11,6 +11,7 @@ import typer
 from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import kept_runner
+from ace_studio.cli.repeating import named_run
 from ace_studio.cli.show_result import show_on_devices
 from ace_studio.cli.user_word import SendOption, user_word
 from ace_studio.jobs.devices.measuring import check_device, measure_on
@@ -86,11 +87,9 @@ def measure(
     """Measure the artifacts of a finished run on a device."""
     console, found = Console(as_json=as_json), DeviceList.of_user().get(device)
     history = History.open_default()
-    folder, expected = Path(run), None
-    if run.isdecimal() and not folder.is_dir():
-        past = history.get(int(run))
-        folder, expected = Path(past.summary.output), past.result
-    result = run_in(folder, expected)
+    past = named_run(run)
+    folder = Path(run if past is None else past.summary.output)
+    result = run_in(folder, None if past is None else past.result)
     indices = () if index is None else (index,)
 
     runner = kept_runner.get()

@@ -14,6 +14,7 @@ from ace_studio.cli.running import recipe_for
 from ace_studio.cli.user_word import ask
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.messages import FileInspected, InspectRequest, TraceRequest
+from ace_studio.records.untrusted import untrusted_problem
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history import MOST_LISTED, History
 from ace_studio.session.kept.trust import TrustStore, contents_of, hash_in
@@ -122,12 +123,6 @@ def _code_of(path: Path, store: TrustStore, console: Console) -> tuple[Problem, 
         return ()
     reasons = {file.path: file.would_run for file in found.report.files}
     return tuple(
-        Problem(
-            code=ErrorCode.UNTRUSTED,
-            what=f"{path.name} holds code that has not been trusted",
-            why="opening it would run " + "; ".join(reasons.get(where) or found.report.would_run),
-            where=where,
-            details=f"sha256:{sha256}",
-        )
+        untrusted_problem(Path(where), sha256, "; ".join(reasons.get(where) or found.report.would_run))
         for where, sha256 in contents_of(found.report)
     )

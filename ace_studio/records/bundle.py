@@ -14,7 +14,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.paths import relative_to, with_paths
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import file_sha256, write_atomically
-from ace_studio.records.sending import Departure, LeavingFile, Verdict, Word, leaving
+from ace_studio.records.sending import Departure, LeavingFile, SendVerdict, Word, leaving
 from ace_studio.records.shards import with_shards
 
 WHOLE_FOLDER_BYTES = 500_000_000
@@ -70,7 +70,7 @@ def departure_of(
     most = WHOLE_FOLDER_BYTES if whole_folder_bytes is None else whole_folder_bytes
     is_small = sum(file.size for file in files if file.name in below) <= most
     chosen = [file for file in files if is_small or file.name in named or file.name.suffix == ".py"]
-    going = [file for file in chosen if file.name in named or file.verdict is Verdict.GOES]
+    going = [file for file in chosen if file.name in named or file.verdict is SendVerdict.GOES]
     size = sum(file.size for file in going)
     if size > MOST_BYTES or len(going) > MOST_FILES:
         raise AceError.of(
@@ -80,7 +80,7 @@ def departure_of(
             remedy="Name fewer files, put the model into a folder of its own, or run it where the files are.",
             where=str(folder),
         )
-    stays = tuple(file for file in chosen if file.name not in named and file.verdict is not Verdict.GOES)
+    stays = tuple(file for file in chosen if file.name not in named and file.verdict is not SendVerdict.GOES)
     return Departure(folder=folder, files=tuple(going), stays=stays, named=frozenset(named))
 
 

@@ -48,7 +48,7 @@ _MOST_ASKED = 8
 """Files of one folder elsewhere that are asked for each by itself; more are asked for as that folder."""
 
 
-class Verdict(StrEnum):
+class SendVerdict(StrEnum):
     """Whether a file may be sent."""
 
     GOES = "goes"
@@ -76,7 +76,7 @@ class LeavingFile(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     """Where its content lies."""
     size: int
-    verdict: Verdict
+    verdict: SendVerdict
     identity: tuple[int, int]
     """Device and inode when the verdict was given."""
 
@@ -108,11 +108,11 @@ def leaving(names: Iterable[Path], folder: Path, word: Word | None = None) -> tu
     found = []
     for name in names:
         path = Path(os.path.realpath(name)) if name.is_symlink() else Path(folder_of(name.parent), name.name)
-        status, verdict = path.stat(), Verdict.GOES
+        status, verdict = path.stat(), SendVerdict.GOES
         if path not in named and any(_SECRET.search(one.as_posix().lower()) for one in (name, path)):
-            verdict = Verdict.SECRET
+            verdict = SendVerdict.SECRET
         elif not path.is_relative_to(root) and not (named and named & {path, *path.parents}):
-            verdict = Verdict.OUTSIDE
+            verdict = SendVerdict.OUTSIDE
         identity = status.st_dev, status.st_ino
         found.append(LeavingFile(name=name, path=path, size=status.st_size, verdict=verdict, identity=identity))
     return tuple(found)
@@ -144,7 +144,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
             why = f"the recipe names that machine; {_counted(self.files)} would go, of {self.folder}"
             lines = [*_listed(self.files, self.folder), *(f"stays here: {_called(one)}" for one in self.stays)]
             asked.append(_question(host, self.folder, self.files, (what, why, f"--host {host}"), lines))
-        outside = sorted((one for one in self.files if one.verdict is Verdict.OUTSIDE), key=lambda one: one.path)
+        outside = sorted((one for one in self.files if one.verdict is SendVerdict.OUTSIDE), key=lambda one: one.path)
         for place, group in groupby(outside, key=lambda one: one.path.parent):
             files = list(group)
             for where, them in [(place, files)] if len(files) > _MOST_ASKED else [(one.path, [one]) for one in files]:
@@ -152,7 +152,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
                 why = f"the recipe names {_called(them[0])}; {_counted(them)} would go"
                 lines = _listed(them, where) if len(them) > 1 else []
                 asked.append(_question(host, where, them, (what, why, f"--send {where}"), lines))
-        secrets = (_refusal(host, one) for one in self.files if one.verdict is Verdict.SECRET)
+        secrets = (_refusal(host, one) for one in self.files if one.verdict is SendVerdict.SECRET)
         return (*(problem for key, problem in asked if key not in trusted), *secrets)
 
 
@@ -193,7 +193,7 @@ def _counted(files: Sequence[LeavingFile]) -> str:
 
 def _listed(files: Sequence[LeavingFile], folder: Path) -> list[str]:
     """A line for each file, those from elsewhere first; beyond `_MOST_LISTED` a line for each folder."""
-    ordered = sorted(files, key=lambda one: (one.verdict is Verdict.GOES, one.name))
+    ordered = sorted(files, key=lambda one: (one.verdict is SendVerdict.GOES, one.name))
     lines = [f"{_called(file, folder)} ({file.size:,} bytes)" for file in ordered[:_MOST_LISTED]]
     more = Counter(_plain(file.name.parent) for file in ordered[_MOST_LISTED:])
     return [*lines, *(f"{count:,} more in {place}" for place, count in more.items())]
@@ -202,7 +202,7 @@ def _listed(files: Sequence[LeavingFile], folder: Path) -> list[str]:
 def _called(file: LeavingFile, folder: Path | None = None) -> str:
     """Its name, in the folder if it lies there, and what a link leads to elsewhere."""
     name = file.name.relative_to(folder) if folder and file.name.is_relative_to(folder) else file.name
-    is_plain = file.verdict is Verdict.GOES or file.name == file.path
+    is_plain = file.verdict is SendVerdict.GOES or file.name == file.path
     return _plain(name) if is_plain else f"{_plain(name)}, which is {_plain(file.path)}"
 
 

@@ -16,7 +16,7 @@ from ace_studio import __version__
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.results import RESULT_NAME
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
-from ace_studio.records.sending import Verdict, leaving
+from ace_studio.records.sending import SendVerdict, leaving
 from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow
 
 EXPERIMENT = "ace-studio"
@@ -130,5 +130,5 @@ class MlflowLog:
 
     def _log_file(self, run: str, file: Path, out: Path) -> None:
         """Send a file of the sweep's folder, if it is there and no link that leads out."""
-        if file.is_file() and leaving([file.absolute()], out)[0].verdict is Verdict.GOES:
+        if file.is_file() and leaving([file.absolute()], out)[0].verdict is SendVerdict.GOES:
             self._client.log_artifact(run, str(file))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_studio.records.sending import Departure, Verdict, Word, host_of, leaving
+from ace_studio.records.sending import Departure, SendVerdict, Word, host_of, leaving
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def folder(tmp_path) -> Path:
     return made
 
 
-def verdict(path: Path, folder: Path, word: Word | None = None) -> Verdict:
+def verdict(path: Path, folder: Path, word: Word | None = None) -> SendVerdict:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         path.write_text("x")
@@ -29,13 +29,13 @@ def verdict(path: Path, folder: Path, word: Word | None = None) -> Verdict:
      ".git-credentials", "tls.key", "passwords.kdbx", "credentials.json", "release.jks"],
 )  # fmt: skip
 def test_keys_and_passwords_are_known_by_their_kind(name, folder):
-    assert verdict(folder / name, folder) is Verdict.SECRET
-    assert verdict(folder / name, folder, Word(files=(str(folder / name),))) is Verdict.GOES
+    assert verdict(folder / name, folder) is SendVerdict.SECRET
+    assert verdict(folder / name, folder, Word(files=(str(folder / name),))) is SendVerdict.GOES
 
 
 @pytest.mark.parametrize("name", ["model.py", "id_map.json", "weights.pt", "keys.py", "env/data.bin", "tokens.npz"])
 def test_other_files_of_the_folder_go(name, folder):
-    assert verdict(folder / name, folder) is Verdict.GOES
+    assert verdict(folder / name, folder) is SendVerdict.GOES
 
 
 def test_a_link_is_judged_by_what_it_leads_to_and_by_its_own_name(folder, tmp_path):
@@ -54,13 +54,13 @@ def test_a_link_is_judged_by_what_it_leads_to_and_by_its_own_name(folder, tmp_pa
 
 def test_a_folder_that_is_a_link_itself_is_the_one_that_it_leads_to(folder, tmp_path):
     (tmp_path / "called").symlink_to(folder)
-    assert verdict(tmp_path / "called" / "model.py", tmp_path / "called") is Verdict.GOES
+    assert verdict(tmp_path / "called" / "model.py", tmp_path / "called") is SendVerdict.GOES
 
 
 def test_a_folder_that_is_named_by_hand_gives_all_but_its_secrets(folder, tmp_path):
     word = Word(files=(str(tmp_path / "data"),))
-    assert verdict(tmp_path / "data" / "a.npz", folder, word) is Verdict.GOES
-    assert verdict(tmp_path / "data" / "id_rsa", folder, word) is Verdict.SECRET
+    assert verdict(tmp_path / "data" / "a.npz", folder, word) is SendVerdict.GOES
+    assert verdict(tmp_path / "data" / "id_rsa", folder, word) is SendVerdict.SECRET
 
 
 def test_another_file_in_the_place_of_one_that_was_looked_at_is_not_opened(folder, tmp_path):

@@ -20,7 +20,7 @@ from ace_studio.records.recipes.file import parse_recipe
 from ace_studio.records.results import INPUTS_NAME, Result, RunStatus, TargetRun
 from ace_studio.records.run_artifact import artifact_files, run_artifact
 from ace_studio.records.safe_file import read_plain
-from ace_studio.records.sending import Departure, LeavingFile, Verdict, Word, leaving
+from ace_studio.records.sending import Departure, LeavingFile, SendVerdict, Word, leaving
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding, TensorSpec, Values, ValueSource, is_file_value, read_values
 from ace_studio.records.untrusted import untrusted_problem
@@ -204,7 +204,7 @@ def _inputs(result: Result, folder: Path) -> tuple[SentInput, ...]:
     orders = {at: finding.memory_order for at, finding in enumerate(findings)}
     try:
         (kept,) = leaving([folder.absolute() / INPUTS_NAME], folder)
-        if kept.verdict is not Verdict.GOES:
+        if kept.verdict is not SendVerdict.GOES:
             return _made_up(result, findings)
         stored = read_stored(read_plain(kept.path, most=_LARGEST_INPUTS))
     except (OSError, ValueError, KeyError):
