@@ -30,7 +30,7 @@ class Repetition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def named_run(run: str) -> PastRun | None:
-    """The run of the history that a word names; None for a folder that a run wrote. Raises: AceError if there is none."""
+    """The run of the history that a word names; None for a folder. Raises: AceError if there is no such run."""
     is_folder = not run.isdecimal() or Path(run).is_dir()
     return None if is_folder else History.open_default().get(int(run))
 
