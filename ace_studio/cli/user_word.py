@@ -41,7 +41,7 @@ def may_send(command: Callable[..., int]) -> Callable[..., int]:
         engine = EngineChoice(host=host, python=values.get("python", "") if host else "")
         if engine.python:
             values["python"] = ""
-        token = _given.set((engine, Word(hosts=(host,) if host else (), files=tuple(map(str, send or ())))))
+        token = _given.set((engine, Word(hosts=(host,) if host else (), files=_paths(send))))
         try:
             return command(**values)
         finally:
@@ -56,6 +56,10 @@ def may_send(command: Callable[..., int]) -> Callable[..., int]:
     return with_options
 
 
+def _paths(given: Sequence[Path] | None) -> tuple[str, ...]:
+    return tuple(str(path.absolute()) for path in given or ())
+
+
 def on_host(recipe: Recipe) -> Recipe:
     """The recipe with its engine on the machine of ``--host``, if that was given."""
     engine, own = _given.get()[0], recipe.engine
@@ -68,7 +72,7 @@ def on_host(recipe: Recipe) -> Recipe:
 def user_word(send: Sequence[Path] = (), hosts: Sequence[str] = ()) -> Word:
     """What the user lets be sent, by settings and by options."""
     kept, given = Settings(UserFolders.of_user().settings).word, _given.get()[1]
-    return Word(hosts=(*kept.hosts, *given.hosts, *hosts), files=(*given.files, *map(str, send)))
+    return Word(hosts=(*kept.hosts, *given.hosts, *hosts), files=(*given.files, *_paths(send)))
 
 
 def with_word(request: messages.AnyRequest) -> messages.AnyRequest:

@@ -109,7 +109,7 @@ def leaving(names: Iterable[Path], folder: Path, word: Word | None = None) -> tu
     for name in names:
         path = Path(os.path.realpath(name)) if name.is_symlink() else Path(folder_of(name.parent), name.name)
         status, verdict = path.stat(), SendVerdict.GOES
-        if path not in named and any(_SECRET.search(one.as_posix().lower()) for one in (name, path)):
+        if path not in named and any(_SECRET.search(one.as_posix().lower()) for one in {name, path}):
             verdict = SendVerdict.SECRET
         elif not path.is_relative_to(root) and not (named and named & {path, *path.parents}):
             verdict = SendVerdict.OUTSIDE
@@ -128,6 +128,11 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
     named: frozenset[Path] = frozenset()
     """The files that a recipe or a pattern names."""
 
+    @property
+    def stay_lines(self) -> list[str]:
+        """A line for each file that stays."""
+        return [f"stays here: {_called(file, self.folder)}; --send names what has to go" for file in self.stays]
+
     def refusals(self, host: str, *, is_named: bool, trusted: Collection[str] = ()) -> tuple[Problem, ...]:
         """What the user has to allow before the files may go to a machine; nothing if they may.
 
@@ -142,7 +147,7 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
         if not is_named:
             what = f"Files would be sent to {host}"
             why = f"the recipe names that machine; {_counted(self.files)} would go, of {self.folder}"
-            lines = [*_listed(self.files, self.folder), *(f"stays here: {_called(one)}" for one in self.stays)]
+            lines = [*_listed(self.files, self.folder), *self.stay_lines]
             asked.append(_question(host, self.folder, self.files, (what, why, f"--host {host}"), lines))
         outside = sorted((one for one in self.files if one.verdict is SendVerdict.OUTSIDE), key=lambda one: one.path)
         for place, group in groupby(outside, key=lambda one: one.path.parent):

@@ -297,6 +297,8 @@ class HostLink:
         """Hash the files of a request. Raises: OSError."""
         self._tell_progress(messages.Phase.SEND, "finding the files")
         assert isinstance(job.request, messages.TraceRequest)
+        for line in departure.stay_lines:
+            self._say(line)
         bundle, job.sources = bundle_of(job.request.recipe, departure)
         job.places = Places(
             departure.folder,

@@ -43,5 +43,5 @@ def _untrusted_files(request: messages.TraceRequest, departure: Departure) -> It
 
 def is_no_project(folder: Path) -> bool:
     """Whether a folder holds more than a model's own files: the home, what contains it, downloads, the desktop."""
-    home = Path.home()
-    return folder in (home, *home.parents, home / "Downloads", home / "Desktop", home / "Documents")
+    home = Path.home().resolve()
+    return folder.resolve() in (home, *home.parents, home / "Downloads", home / "Desktop", home / "Documents")

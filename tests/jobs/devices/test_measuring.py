@@ -201,7 +201,7 @@ def test_what_a_strangers_folder_links_to_is_sent_to_no_device(planted, tmp_path
     ssh, out = pretend_ssh(tmp_path / "far", monkeypatch), tmp_path / "gift"
     (out / "artifacts").mkdir(parents=True)
     (out / "artifacts" / "model.onnx").write_bytes(b"model")
-    target, link = tmp_path / "diary", out / ("" if planted.startswith("inputs") else "artifacts") / planted
+    target, link = tmp_path / "diary", out / "artifacts" / planted
     header = b'{"0.0": {"dtype": "F32", "shape": [7], "data_offsets": [0, 28]}}'
     target.write_bytes(len(header).to_bytes(8, "little") + header + CANARY.ljust(28))
     link.unlink(missing_ok=True)
