@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated
@@ -67,20 +66,17 @@ def run_sweep_file(  # noqa: PLR0913, PLR0917 - one argument per option of the c
                 trusted_sha256=TrustStore(UserFolders.of_user().trust).sendings,
                 interpreter=chosen_python(paths[0].absolute()),
             )  # fmt: skip
-            ended = _follow(order, console) if is_frozen else _run_here(jobs, order, tell)
+            if is_frozen:
+                ended = _follow(order, console)
+            else:
+                from ace_studio.sweeps.running import run_sweep  # noqa: PLC0415 - Dask takes a second
+
+                ended = sweeps.SweepEnded(report=run_sweep(jobs, Path(order.out), order, tell))
     if ended.report is None:
         raise AceError(*ended.problems)
     report = ended.report
     console.answer(report, lambda found, to: show_sweep(found, to, out))
     return exit_code(report)
-
-
-def _run_here(
-    jobs: Sequence[sweeps.SweepJob], order: sweeps.SweepOrder, tell: Callable[[sweeps.SweepEvent], None]
-) -> sweeps.SweepEnded:
-    from ace_studio.sweeps.running import run_sweep  # noqa: PLC0415 - Dask takes a second
-
-    return sweeps.SweepEnded(report=run_sweep(jobs, Path(order.out), order, tell))
 
 
 def _follow(order: sweeps.SweepOrder, console: Console) -> sweeps.SweepEnded:

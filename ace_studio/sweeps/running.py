@@ -7,7 +7,7 @@ import platform
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from ace_studio.records.bundle import Bundle, bundle_of, departure_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain, write_atomically
-from ace_studio.records.sending import Departure, LeavingFile, Word
+from ace_studio.records.sending import LeavingFile, Word
 from ace_studio.records.sweeps import (
     SWEEP_NAME,
     JobAdvanced,
@@ -113,11 +113,15 @@ class _Running:
     def prepare(self) -> None:
         """Find the files of every job, and take over rows that an earlier call left."""
         self._write()  # so that the files of jobs do not include what the sweep writes
-        digest, word = cache(LeavingFile.sha256), self._options.word
+        digest, options = cache(LeavingFile.sha256), self._options
         refused: dict[Problem, None] = {}
         for job in self._jobs.values():
-            departure = departure_of(job.recipe, Path(job.folder), job.files, word=word)
-            refused |= dict.fromkeys(self._refusals(job, departure))
+            departure = departure_of(job.recipe, Path(job.folder), job.files, word=options.word)
+            # To the scheduler, and from there to the recipe's host. One that is called from here is asked about then.
+            for place in filter(None, (options.scheduler, job.recipe.engine.host) if options.scheduler else ()):
+                is_named = place in {options.scheduler, *options.word.hosts}
+                questions = departure.refusals(place, is_named=is_named, trusted=options.trusted_sha256)
+                refused |= dict.fromkeys(questions)
             bundle, sources = bundle_of(job.recipe, departure, digest=digest)
             self._bundles[job.job] = bundle, sources
             waiting = replace(self._rows[job.job], key=bundle.key)
@@ -131,17 +135,6 @@ class _Running:
                 self._unmeasured[job.job] = kept
         if refused:
             raise AceError(*refused)
-
-    def _refusals(self, job: SweepJob, departure: Departure) -> Iterator[Problem]:
-        """What the user has to allow before files go to the scheduler's machines, and from there to the recipe's host.
-
-        A job that runs on this machine is asked about when it is sent to its host.
-        """
-        options, host = self._options, job.recipe.engine.host
-        for place in (options.scheduler, host) if options.scheduler else ():
-            is_named = place in {options.scheduler, *options.word.hosts}
-            if place:
-                yield from departure.refusals(place, is_named=is_named, trusted=options.trusted_sha256)
 
     def _kept(self, job: str, key: str) -> SweepRow | None:
         """The row of a job that an earlier call finished, if its recipe and files are the same."""
@@ -293,7 +286,7 @@ class _Running:
             output = str(self._folder(job).absolute())
             task = replace(task, folder=one.folder, output=output, interpreter=options.interpreter)
             return msgspec.msgpack.encode(task), {}
-        word = Word(hosts=(one.recipe.engine.host,))  # it was asked about before, as `_refusals` says
+        word = Word(hosts=(one.recipe.engine.host,))  # which was asked about before, by `prepare`
         task = replace(task, recipe=bundle.recipe, bundle=bundle, word=word, most_starts=_MOST_STARTS)
         return msgspec.msgpack.encode(task), sources
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def checked_departure(request: messages.TraceRequest) -> tuple[Departure, tuple[
 
 def _untrusted_files(request: messages.TraceRequest, departure: Departure) -> Iterator[Problem]:
     """What the request would send, and has to be trusted first: its code, and the model whatever it is."""
-    model, host = departure.folder / request.recipe.model.source, request.recipe.engine.host
+    model, host = Path(os.path.normpath(departure.folder / request.recipe.model.source)), request.recipe.engine.host
     for file in () if request.trust_all else departure.files:
         if file.name not in departure.named or not (file.name.suffix == ".py" or file.name == model):
             continue

@@ -292,16 +292,12 @@ class SweepVerbs:
             and (sha256 in self._heard if host_of(sha256) else _is_here(one.where, sha256))
         )
 
-    def refused(self) -> tuple[tuple[str, str], ...]:
-        """Place and hash of what is `asked`."""
-        return tuple((one.where, hash_in(one)) for one in self.asked())
-
     def trust_refused(self) -> None:
         """Let the refused files run as they are, and go on."""
         with self._state.reporting():
-            for path, sha256 in self.refused():
-                if not self._trust.trust_covered(path, sha256):
-                    self._trust.trust(path, sha256)
+            for one in self.asked():
+                if not self._trust.trust_covered(one.where, hash_in(one)):
+                    self._trust.trust(one.where, hash_in(one))
             self.start()
 
 

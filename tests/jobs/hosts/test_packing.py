@@ -66,3 +66,16 @@ def test_the_users_yes_holds_for_the_files_that_were_listed_and_for_no_others(fo
     assert refused(request(key)) == ()
     (folder / "more.txt").write_text("")
     assert [one.what for one in refused(request(key))] == ["Files would be sent to box"]
+
+
+def test_a_model_that_is_named_in_a_roundabout_way_has_to_be_trusted_too(folder):
+    recipe = Recipe(model=ModelChoice(source=f"../{folder.name}/weights.safetensors"), engine=ENGINE)
+    (problem,) = refused(TraceRequest(job="j", recipe=recipe, folder=str(folder), word=WORD))
+    assert problem.what == "weights.safetensors has not been trusted"
+
+
+def test_a_link_to_a_home_is_that_home(folder, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: folder)
+    called = tmp_path_factory.mktemp("elsewhere") / "project"
+    called.symlink_to(folder)
+    assert is_no_project(called)

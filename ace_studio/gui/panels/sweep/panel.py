@@ -30,10 +30,8 @@ from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.problems import question_text
 from ace_studio.gui.words.steps import why_no_model
 from ace_studio.records.errors import ErrorCode, explained
-from ace_studio.records.sending import host_of
 from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
 from ace_studio.session.document import Document, Part
-from ace_studio.session.kept.trust import hash_in
 from ace_studio.session.session import Session
 from ace_studio.session.sweep_state import SweepPhase
 from ace_studio.sweeps.heat import heat_maps
@@ -150,10 +148,8 @@ class SweepPanel(Panel):
         allow(self.start_button, why_not or ("" if preview.jobs else tr("Open a model, or the file of a sweep.")), tip)
         allow(self.save_button, why_not, tr("As a file for ace-studio sweep"))
         asked = () if state.is_running else self.session.sweep.asked()
-        code, sent = [[one for one in asked if bool(host_of(hash_in(one))) is is_sent] for is_sent in (False, True)]
-        words = [tr("Lets this code run, as it is now: {files}", files=", ".join(one.where for one in code))]
         self.trust_button.setVisible(bool(asked))
-        self.trust_button.setToolTip("\n".join([*(words if code else ()), *map(question_text, sent)]))
+        self.trust_button.setToolTip("\n".join(map(question_text, asked)))
         has_files = not state.is_running and bool(state.rows_of) and (self._folder / _REPORT).is_file()
         none_yet = tr("The sweep writes it when it ends")
         allow(self.report_button, "" if has_files else none_yet, tr("Open the report of the sweep in your browser"))
