@@ -291,3 +291,25 @@ def test_a_card_of_advice_that_names_a_host_is_no_word_of_the_user(home, ssh):
     (place / "result.json").write_text(json.dumps(text))
     words = ["advise", str(place), "--apply", "1", "--recipe", str(own), "--out", str(home / "new"), "--trust"]
     assert run_command(words) != 0 and not ssh.is_called
+
+
+def test_the_list_is_confirmed_ahead_by_a_person_for_commands_without_a_terminal(home, ssh, monkeypatch, capsys):
+    path = gift(home)
+    assert run_command(["trust", "--add", path]) == 5 and not ssh.is_called
+    asked = answering(monkeypatch, "yes")
+    assert run_command(["trust", "--add", path]) == 0
+    assert len(asked) == 1 and HOST in asked[0] and not ssh.is_called
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    capsys.readouterr()
+    assert run_command(["trust", "--list"]) == 0 and f"send:{HOST}:" in capsys.readouterr().out
+    run_command(["trace", path, "--json"])
+    assert b"the stranger's data" in ssh.received
+    assert run_command(["trust", "--revoke", str(home / "gift")]) == 0
+    received = ssh.received
+    assert run_command(["trace", path, "--json"]) == 5 and ssh.received == received
+
+
+def test_a_secret_cannot_be_confirmed_ahead(home, ssh, monkeypatch, capsys):
+    answering(monkeypatch, "yes")
+    assert run_command(["trust", "--add", gift(home, 'weights = "../.ssh/id_rsa"')]) == 5
+    assert "keys or passwords" in capsys.readouterr().err and not ssh.is_called
