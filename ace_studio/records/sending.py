@@ -26,14 +26,14 @@ from ace_studio.records.safe_file import open_plain
 SEND = "send:"
 """Begins what the user trusts to be sent, where trust in code has a SHA-256: ``send:HOST:HASH``."""
 _SECRET_FOLDERS = (
-    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".mozilla", ".thunderbird", "gcloud",
-    "keyrings", "keychains",
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".git", ".password-store", ".mozilla", ".thunderbird",
+    "gcloud", "keyrings", "keychains",
 )  # fmt: skip
 _SECRET_NAMES = (
     ".env", ".env.*", "*.env", ".netrc", "_netrc", ".pgpass", ".git-credentials", ".npmrc", ".pypirc", ".htpasswd",
     ".vault-token", "credentials", "credentials.json", "credentials.toml", "client_secret*.json", "*.pem", "*.key",
-    "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.keyring", "*.keychain", "*.keychain-db", "id_rsa*",
-    "id_dsa*", "id_ecdsa*", "id_ed25519*", "id_xmss*",
+    "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.keyring", "*.keychain", "*.keychain-db", "*.gpg",
+    "*.ovpn", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "id_xmss*",
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def verdict(path: Path, folder: Path, word: Word | None = None) -> SendVerdict:
     "name",
     [".ssh/config", ".SSH/known_hosts", ".gnupg/pubring.kbx", ".aws/config", ".netrc", "server.pem", "id_rsa",
      "id_work", "ID_ED25519", "id_ecdsa.pub", ".env", ".env.local", "prod.env", "keyrings/login.keyring",
-     ".git-credentials", "tls.key", "passwords.kdbx", "credentials.json", "release.jks"],
+     ".git-credentials", ".git/config", "tls.key", "passwords.kdbx", "credentials.json", "release.jks"],
 )  # fmt: skip
 def test_keys_and_passwords_are_known_by_their_kind(name, folder):
     assert verdict(folder / name, folder) is SendVerdict.SECRET
