@@ -256,7 +256,7 @@ def recipe_of(result: Result, place: Path | None) -> tuple[Recipe, Path]:
         that no run of this user wrote names a folder elsewhere.
     """
     named = Path(result.folder)
-    if place is not None and (own := History.open_default().own_run(place, result)) is not None:
+    if place is not None and (own := History.open_default().own_run(result)) is not None:
         result, named = replace(result, recipe=own.recipe_toml), Path(own.folder or result.folder)
     elif place is not None and result.folder and not named.resolve().is_relative_to(place.resolve()):
         raise AceError.of(

@@ -85,3 +85,18 @@ def test_a_run_whose_folder_is_gone_says_so(first, tmp_path, capsys):
     write(replace(result(), recipe="format = 1", folder="/gone", seconds=7.0), first)
     assert run_command(["run", "--repeat", str(first), "--out", str(tmp_path / "out")]) == 2
     assert "its folder /gone is not there" in capsys.readouterr().err
+
+
+def test_the_folder_of_an_own_run_may_have_been_moved(answer_with, first, tmp_path):
+    answer_with(JobFinished(result=second()))
+    first.rename(tmp_path / "moved")
+    assert run_command(["run", "--repeat", str(tmp_path / "moved"), "--out", str(tmp_path / "out"), "--trust"]) == 0
+    assert FakeExecutor.requests[0].folder == str(tmp_path)
+
+
+def test_what_a_file_says_of_an_own_run_counts_less_than_the_history(answer_with, first, tmp_path):
+    answer_with(JobFinished(result=second()))
+    text = json.loads((first / "result.json").read_text()) | {"folder": "/elsewhere", "recipe": "format = 1"}
+    (first / "result.json").write_text(json.dumps(text))
+    assert run_command(["run", "--repeat", str(first), "--out", str(tmp_path / "out"), "--trust"]) == 0
+    assert FakeExecutor.requests[0].folder == str(tmp_path) and FakeExecutor.requests[0].recipe.model.entry == "make"
