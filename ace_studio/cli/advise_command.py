@@ -11,6 +11,7 @@ from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.running import read_result, recipe_of, run_recipe
 from ace_studio.cli.show_result import show_advice
+from ace_studio.cli.user_word import may_send
 from ace_studio.records.advice import Advice
 from ace_studio.records.advice_applied import applied_recipe
 from ace_studio.records.errors import AceError, ErrorCode
@@ -19,6 +20,7 @@ from ace_studio.records.results import Result
 
 
 @app.command(name="advise")
+@may_send
 def advise_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that a run wrote.")],
     apply: Annotated[int | None, typer.Option("--apply", help="Number of the card to make a new run from.")] = None,
@@ -37,7 +39,7 @@ def advise_command(
     if apply is None:
         return console.answer(result, show_advice, document={"format": 1, "status": "ok", "advice": result.advice})
     card = _card(result, apply, is_done=done)
-    chosen, home = (read_recipe(recipe), recipe.absolute().parent) if recipe is not None else recipe_of(result)
+    chosen, home = (read_recipe(recipe), recipe.absolute().parent) if recipe is not None else recipe_of(result, folder)
     changed = applied_recipe(chosen, result, card)
     if out is None:
         raise AceError.of(

@@ -27,6 +27,7 @@ from ace_studio.cli.repeating import repeat_run
 from ace_studio.cli.running import filled_recipe_for, read_result, recipe_for, run_recipe, with_capture
 from ace_studio.cli.show import show_capture, show_environment, show_file
 from ace_studio.cli.show_result import show_result
+from ace_studio.cli.user_word import may_send
 from ace_studio.jobs.engine_packs import find_packs
 from ace_studio.jobs.launch import default_interpreter
 from ace_studio.records import messages
@@ -83,6 +84,7 @@ def _told_python(python: str, console: Console) -> str:
 
 
 @app.command(name="trace")
+@may_send
 def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     path: Annotated[Path, typer.Argument(help="A recipe (.toml), a model, or a name such as timm:resnet18.")],
     entry: Annotated[str, typer.Option(help="Callable that makes the model.")] = "",
@@ -106,6 +108,7 @@ def trace_model(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
 
 
 @app.command(name="run")
+@may_send
 def run_job(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     out: Annotated[Path, typer.Option("--out", help="Folder for the result and the artifacts.")],
     path: Annotated[

@@ -11,7 +11,9 @@ import typer
 from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import kept_runner
+from ace_studio.cli.repeating import named_run
 from ace_studio.cli.show_result import show_on_devices
+from ace_studio.cli.user_word import SendOption, user_word
 from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.records.devices import Device, DeviceCheck, DeviceKind, make_device
 from ace_studio.records.errors import ExitCode
@@ -81,19 +83,17 @@ def measure(
         bool,
         typer.Option("--trust", help="Open artifacts of torch, which hold code, though no run of yours wrote them."),
     ] = False,
+    send: SendOption = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Measure the artifacts of a finished run on a device."""
     console, found = Console(as_json=as_json), DeviceList.of_user().get(device)
     history = History.open_default()
-    folder, expected = Path(run), None
-    if run.isdecimal() and not folder.is_dir():
-        past = history.get(int(run))
-        folder, expected = Path(past.summary.output), past.result
-    folder = present.get().writable(folder / RESULT_NAME).parent
+    past = named_run(run)
+    folder = present.get().writable(Path(run if past is None else past.summary.output) / RESULT_NAME).parent
     present.get().writable(folder / REPORT_NAME)
     present.get().readable(folder / INPUTS_NAME)
-    result = run_in(folder, expected)
+    result = run_in(folder, None if past is None else past.result)
     indices = () if index is None else (index,)
 
     runner = kept_runner.get()
@@ -114,7 +114,8 @@ def measure(
     with console.progress():
         store = TrustStore(UserFolders.of_user().trust)
         is_trusted = (lambda _sha256: True) if trust else trust_in(folder, history, store)
-        measured = measure_on(found, result, folder, indices=indices, is_trusted=is_trusted, tell=tell)
+        word = user_word(send or ())
+        measured = measure_on(found, result, folder, indices=indices, is_trusted=is_trusted, tell=tell, word=word)
     problems = [problem for _, problem in sorted(measured.problems.items())]
     if measured.figures:
         result = keep_figures(folder, result, measured.figures, history)

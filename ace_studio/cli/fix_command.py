@@ -13,6 +13,7 @@ from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, ap
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import JobEndedError, follow
 from ace_studio.cli.running import filled_recipe_for
+from ace_studio.cli.user_word import may_send
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, explained
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus, ranked_fixes
 from ace_studio.records.messages import FixRequest
@@ -25,6 +26,7 @@ _AT = re.compile(r"^(.+):(\d+)$")
 
 
 @app.command(name="fix")
+@may_send
 def fix_command(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
     at: Annotated[str, typer.Option("--at", metavar="FILE:LINE", help="One place; without it, all places.")] = "",

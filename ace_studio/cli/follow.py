@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ace_studio.cli.console import Console
 from ace_studio.cli.show import captured_words
+from ace_studio.cli.user_word import ask, is_question, with_word
 from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.jobs.hosts.check import check_python
@@ -66,23 +67,32 @@ class JobEndedError(AceError):
 
 
 def follow(
-    request: messages.AnyRequest, console: Console, *, contain: bool | None = None, python: str = ""
+    request: messages.AnyRequest,
+    console: Console,
+    *,
+    contain: bool | None = None,
+    python: str = "",
+    asks: bool = True,
 ) -> JobAnswer:
     """Run the request in an engine process, show its progress, and return its answer.
 
-    Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem.
+    Ctrl-C cancels the job and gives an answer with a ``cancelled`` problem. Where files would go to a host, a person at
+    the terminal is asked first.
 
     Args:
         request: What to do.
         console: Where progress is shown.
         contain: Whether the engine is contained, as in `WorkerClient`.
         python: Its interpreter on this machine; empty for the one that the user chose for the folder, or the usual one.
+        asks: Whether a person may be asked.
 
-    Raises: AceError if no engine can run in that interpreter, or the recipe names another machine.
+    Raises: AceError if no engine can run in that interpreter, the recipe names another machine, or an answer was no.
     """
     answer = JobAnswer()
     executor: AgentRunner | WorkerExecutor | None = kept_runner.get()
+    is_own = executor is None
     if executor is None:
+        request = with_word(request)
         host = messages.engine_of(request).host
         interpreter = _interpreter(request, python, console) if python or not host else ""
         if contain is None and not host and not interpreter:
@@ -97,6 +107,9 @@ def follow(
         answer.problems = (Problem(code=ErrorCode.CANCELLED, what="The job was cancelled"),)
     finally:
         executor.close()
+    if is_own and asks and is_question(answer.problems):
+        ask(answer.problems, console)
+        return follow(request, console, contain=contain, python=python)
     return answer
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,10 @@ from ace_studio.cli.app import JsonFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
+from ace_studio.cli.user_word import ask
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.messages import FileInspected, InspectRequest, TraceRequest
+from ace_studio.records.untrusted import untrusted_problem
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history import MOST_LISTED, History
 from ace_studio.session.kept.trust import TrustStore, contents_of, hash_in
@@ -95,27 +96,12 @@ def trust(
 
 
 def _ask_for_trust(path: Path, store: TrustStore, console: Console) -> None:
-    """Show what would run, and trust it if a person at the terminal says so.
-
-    Raises: AceError if there is no terminal, the file cannot be read, or the answer is no.
-    """
+    """Show what would run or be sent, and trust it if a person at the terminal says so. Raises: AceError as `ask`."""
     asked = [one for one in _code_of(path, store, console) if not store.is_trusted(hash_in(one))]
     if not asked:
         console.say(f"{path}: nothing in it has to be trusted, or all of it is trusted")
         return
-    for problem in asked:
-        console.say(problem.where, f"  {problem.why}", f"  {problem.details}")
-    if not sys.stdin.isatty():
-        raise AceError.of(
-            ErrorCode.UNTRUSTED,
-            "Trust is given by a person at a terminal",
-            why="the input of this command is not a terminal",
-            remedy="Run the command in a terminal, or press Trust in the window.",
-        )
-    if not typer.confirm("May this code run, now and later, as long as it does not change?", err=True):
-        raise AceError.of(ErrorCode.UNTRUSTED, f"{path} was not trusted", why="the answer was no")
-    for problem in asked:
-        store.trust(problem.where, hash_in(problem))
+    ask(asked, console)
 
 
 def _code_of(path: Path, store: TrustStore, console: Console) -> tuple[Problem, ...]:
@@ -128,8 +114,8 @@ def _code_of(path: Path, store: TrustStore, console: Console) -> tuple[Problem, 
     if path.suffix == ".toml":
         recipe, folder = recipe_for(path)
         request = TraceRequest(job="trust", recipe=recipe, folder=str(folder), trusted_sha256=store.hashes)
-        problems = follow(request, console).problems
-        if problems and problems[0].exit_code is ExitCode.USAGE:
+        problems = follow(request, console, asks=False).problems
+        if problems and (problems[0].exit_code is ExitCode.USAGE or not all(map(hash_in, problems))):
             raise AceError(*problems)
         return tuple(one for one in problems if one.code is ErrorCode.UNTRUSTED)
     found = follow(InspectRequest(job="trust", path=str(path.absolute())), console).need(FileInspected)
@@ -137,12 +123,6 @@ def _code_of(path: Path, store: TrustStore, console: Console) -> tuple[Problem, 
         return ()
     reasons = {file.path: file.would_run for file in found.report.files}
     return tuple(
-        Problem(
-            code=ErrorCode.UNTRUSTED,
-            what=f"{path.name} holds code that has not been trusted",
-            why="opening it would run " + "; ".join(reasons.get(where) or found.report.would_run),
-            where=where,
-            details=f"sha256:{sha256}",
-        )
+        untrusted_problem(Path(where), sha256, "; ".join(reasons.get(where) or found.report.would_run))
         for where, sha256 in contents_of(found.report)
     )

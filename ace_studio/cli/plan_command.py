@@ -14,6 +14,7 @@ from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, ap
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
+from ace_studio.cli.user_word import may_send
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import ModelCaptured, TraceRequest
 from ace_studio.records.recipes.edit import with_changes
@@ -26,6 +27,7 @@ MOST_PLANNED_OPS = 40
 
 
 @app.command(name="plan")
+@may_send
 def plan_command(
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
     values: Annotated[

@@ -11,6 +11,7 @@ from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
+from ace_studio.cli.user_word import may_send
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import PrunePreviewRequest, PruningPreviewed
 from ace_studio.records.recipes.edit import with_changes
@@ -21,6 +22,7 @@ MOST_WHOLE_LAYERS = 12
 
 
 @app.command()
+@may_send
 def prune(
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml).")],
     preview: Annotated[

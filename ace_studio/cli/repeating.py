@@ -14,7 +14,7 @@ from ace_studio.cli.running import read_result, recipe_of, run_recipe
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.results import Result
 from ace_studio.session.comparison.figures import ComparedRow, Difference, compared_rows
-from ace_studio.session.kept.history import History
+from ace_studio.session.kept.history import History, PastRun
 
 
 class Repetition(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,14 +29,17 @@ class Repetition(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[ComparedRow, ...]
 
 
-def earlier_result(run: str) -> Result:
-    """The result of a run: a number of the history, or a folder that a run wrote.
+def named_run(run: str) -> PastRun | None:
+    """The run of the history that a word names; None for a folder. Raises: AceError if there is no such run."""
+    is_folder = not run.isdecimal() or Path(run).is_dir()
+    return None if is_folder else History.open_default().get(int(run))
 
-    Raises: AceError if there is no such run.
-    """
-    if not run.isdecimal() or Path(run).is_dir():
+
+def earlier_result(run: str) -> Result:
+    """The result of a run: a number of the history, or a folder that a run wrote. Raises: AceError if there is none."""
+    past = named_run(run)
+    if past is None:
         return read_result(Path(run))
-    past = History.open_default().get(int(run))
     return replace(past.result, recipe=past.recipe_toml, folder=past.folder or past.result.folder)
 
 
@@ -45,7 +48,7 @@ def repeat_run(
 ) -> int:
     """Run the recipe of an earlier run again, show both beside each other, and return the exit code."""
     first = earlier_result(run)
-    recipe, folder = recipe_of(first)
+    recipe, folder = recipe_of(first, Path(run) if named_run(run) is None else None)
 
     def answer(second: Result) -> None:
         repetition = compare(run, first, second)

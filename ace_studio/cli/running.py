@@ -15,6 +15,7 @@ from ace_studio.cli.app import report_failure
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import NO_ANSWER, follow
 from ace_studio.cli.show_result import show_result
+from ace_studio.cli.user_word import on_host
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.input_words import rows_of
 from ace_studio.records.messages import (
@@ -59,7 +60,7 @@ def recipe_for(path: Path, *, entry: str = "", inputs: list[str] | None = None) 
         kept = recipe.inputs
         given = InputsChoice(rows=rows_of(inputs), dims=kept.dims, shapes_from=kept.shapes_from)
         recipe = replace(recipe, inputs=given)
-    return recipe, folder
+    return on_host(recipe), folder
 
 
 def _seen_from(folder: Path, entry: str) -> str:
@@ -167,6 +168,7 @@ def run_recipe(
     Raises: AceError(USAGE) if the output folder cannot be made.
     """
     make_output_folder(out)
+    recipe = on_host(recipe)
     request = RunRequest(job="run", recipe=recipe, folder=str(folder), trust_all=trust, output=str(out.absolute()))
     history = History.open_default()
     if (usual := history.usual_seconds(folder, recipe.model.source)) is not None:
@@ -240,19 +242,38 @@ class _FailedRun(msgspec.Struct, frozen=True):
     runs: tuple[object, ...] = ()
 
 
-def recipe_of(result: Result) -> tuple[Recipe, Path]:
+def recipe_of(result: Result, place: Path | None) -> tuple[Recipe, Path]:
     """The recipe that a result was made with, and the folder that its paths are relative to.
 
-    Raises: AceError(NOT_FOUND) if the folder is gone, or the result does not hold its recipe.
+    The history knows both of a run of this user. Of another result they are words of its file: a folder that it names
+    is not followed out of the folder in which it lies.
+
+    Args:
+        result: Of the run.
+        place: The folder in which the result lies; None if it is the history's.
+
+    Raises: AceError(NOT_FOUND) if the folder is gone, or the result does not hold its recipe; UNTRUSTED if a result
+        that no run of this user wrote names a folder elsewhere.
     """
-    if not result.recipe or not Path(result.folder).is_dir():
+    named = Path(result.folder)
+    if place is not None and (own := History.open_default().own_run(result)) is not None:
+        result, named = replace(result, recipe=own.recipe_toml), Path(own.folder or result.folder)
+    elif place is not None and result.folder and not named.resolve().is_relative_to(place.resolve()):
+        raise AceError.of(
+            ErrorCode.UNTRUSTED,
+            "No run of yours wrote this result, and it names a folder elsewhere",
+            why=f"result.json says that its recipe belongs to {named}; anybody may have written that",
+            remedy="Name the recipe itself; with advise: --recipe RECIPE.",
+            where=str(place),
+        )
+    if not result.recipe or not named.parts or not named.is_dir():
         raise AceError.of(
             ErrorCode.NOT_FOUND,
             "The recipe of this run cannot be run again from here",
-            why=f"its folder {result.folder} is not there" if result.recipe else "an older ACE Studio wrote the result",
+            why=f"its folder {named} is not there" if result.recipe else "an older ACE Studio wrote the result",
             remedy="Name the recipe itself; with advise: --recipe RECIPE.",
         )
-    return parse_recipe(result.recipe, name="the recipe of the run"), Path(result.folder)
+    return parse_recipe(result.recipe, name="the recipe of the run"), named
 
 
 def _bytes_of(recipe: Recipe, folder: Path) -> int | None:

@@ -12,6 +12,7 @@ from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, ap
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
+from ace_studio.cli.user_word import may_send
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import ModelCaptured, SensitivityFound, SensitivityRequest
@@ -21,6 +22,7 @@ MOST_OPS = 30
 
 
 @app.command(name="sensitivity")
+@may_send
 def sensitivity_command(
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
     precisions: Annotated[

@@ -12,15 +12,18 @@ from msgspec.structs import replace
 from ace_studio.cli.app import JsonFlag, TrustFlag, app
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import chosen_python, kept_runner
+from ace_studio.cli.user_word import SendOption, user_word
 from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import sweeps
 from ace_studio.records.errors import AceError, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.sweep_file import read_jobs, read_sweep
+from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.trust import TrustStore
 
 
 @app.command(name="sweep")
-def run_sweep_file(
+def run_sweep_file(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     paths: Annotated[list[Path], typer.Argument(metavar="SWEEP", help="A sweep (.toml), or recipes.")],
     out: Annotated[
         Path, typer.Option("--out", help="Folder for all results; a sweep that was stopped goes on there.")
@@ -28,23 +31,28 @@ def run_sweep_file(
     scheduler: Annotated[str, typer.Option(help="Address of a Dask scheduler; else all cores of this machine.")] = "",
     workers: Annotated[int, typer.Option(help="Most jobs at once on this machine; 0: as cores and memory allow.")] = 0,
     mlflow: Annotated[str, typer.Option(help="Address of an MLflow server to log the jobs to.")] = "",
+    hosts: Annotated[
+        list[str] | None, typer.Option("--host", help="A machine that recipes may name for the engine; repeat it.")
+    ] = None,
+    send: SendOption = None,
     trust: TrustFlag = False,
     as_json: JsonFlag = False,
 ) -> int:
     """Run every combination of recipes and axes, and compare all of them."""
     console = Console(as_json=as_json)
-    jobs = read_jobs(paths)
-    runner = kept_runner.get()
+    jobs, runner = read_jobs(paths), kept_runner.get()
+    sweep, folder, _, _ = read_sweep(paths)
+    order = sweeps.SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
     with console.progress():
-        sweep, folder, _, _ = read_sweep(paths)
-        order = sweeps.SweepOrder(sweep=sweep, folder=str(folder.absolute()), out=str(out.absolute()), workers=workers)
         if runner is not None:
             ended = runner.sweep(order, lambda event: _say(event, console), jobs=jobs)
         else:
-            python = chosen_python(paths[0].absolute())
-            ended = _follow(
-                replace(order, scheduler=scheduler, mlflow=mlflow, trust=trust, interpreter=python), console
-            )
+            order = replace(
+                order, scheduler=scheduler, mlflow=mlflow, trust=trust, word=user_word(send or (), hosts or ()),
+                trusted_sha256=TrustStore(UserFolders.of_user().trust).sendings,
+                interpreter=chosen_python(paths[0].absolute()),
+            )  # fmt: skip
+            ended = _follow(order, console)
     if ended.report is None:
         raise AceError(*ended.problems)
     console.answer(ended.report, lambda found, to: show_sweep(found, to, out))

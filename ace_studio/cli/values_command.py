@@ -12,6 +12,7 @@ from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, ap
 from ace_studio.cli.console import Console
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
+from ace_studio.cli.user_word import may_send
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import ValuesFound, ValuesRequest
 from ace_studio.records.targets import TARGET_ROWS
@@ -19,6 +20,7 @@ from ace_studio.records.values import OpValues, TensorValues
 
 
 @app.command(name="values")
+@may_send
 def values_command(  # noqa: PLR0913, PLR0917 - one argument per option of the command line
     path: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model.")],
     op: Annotated[str, typer.Option("--op", help="Id of an op, as `plan` and `trace --json` list them.")],

@@ -14,6 +14,7 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.paths import relative_to, with_paths
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import file_sha256, write_atomically
+from ace_studio.records.sending import Departure, LeavingFile, SendVerdict, Word, leaving
 from ace_studio.records.shards import with_shards
 
 WHOLE_FOLDER_BYTES = 500_000_000
@@ -45,58 +46,64 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     folder, such as notes and the file of the sweep, may change without a job being another."""
 
 
-def bundle_of(
+def departure_of(
     recipe: Recipe,
     folder: Path,
     patterns: Sequence[str] = (),
     *,
     whole_folder_bytes: int | None = None,
-    digest: Callable[[Path], str] = file_sha256,
-) -> tuple[Bundle, dict[str, Path]]:
-    """The bundle of a recipe, and where the content of each hash lies here.
+    word: Word | None = None,
+) -> Departure:
+    """What a job of a recipe needs of this machine's files, with the verdict on each.
 
-    It holds the files that the recipe names, the Python code beside it, what ``patterns`` match, and everything else in
-    its folder up to ``whole_folder_bytes`` (None: `WHOLE_FOLDER_BYTES`). Hidden folders, environments, caches and
-    results of runs are left out.
+    That is what the recipe names, the Python code beside it, what ``patterns`` match, and everything else in its folder
+    up to ``whole_folder_bytes`` (None: `WHOLE_FOLDER_BYTES`). Hidden folders, environments, caches and results of runs
+    are left out, and so is what only lies beside and may not go.
 
     Raises: AceError(UNSUPPORTED) if that is more than `MOST_BYTES` or `MOST_FILES`; AceError(NOT_FOUND) for a pattern
-    without a file.
+    without a file; OSError if a file is gone meanwhile.
     """
     folder = folder.absolute()
-    named = set(named_files(recipe, folder))
-    for pattern in patterns:
-        found = {path for path in folder.glob(pattern) if path.is_file()}
-        if not found:
-            raise AceError.of(ErrorCode.NOT_FOUND, f"No file matches '{pattern}'", where=str(folder))
-        named |= found
-    beside = set(_files_below(folder, most=MOST_FILES))
+    named = {Path(os.path.normpath(path)) for path in (*named_files(recipe, folder), *_matched(folder, patterns))}
+    below = set(_files_below(folder, most=MOST_FILES))
+    files = leaving(sorted(named | below), folder, word)
     most = WHOLE_FOLDER_BYTES if whole_folder_bytes is None else whole_folder_bytes
-    is_small = sum(path.stat().st_size for path in beside) <= most
-    chosen = sorted(named | {path for path in beside if is_small or path.suffix == ".py"})
-    size = sum(path.stat().st_size for path in chosen)
-    if size > MOST_BYTES or len(chosen) > MOST_FILES:
+    is_small = sum(file.size for file in files if file.name in below) <= most
+    chosen = [file for file in files if is_small or file.name in named or file.name.suffix == ".py"]
+    going = [file for file in chosen if file.name in named or file.verdict is SendVerdict.GOES]
+    size = sum(file.size for file in going)
+    if size > MOST_BYTES or len(going) > MOST_FILES:
         raise AceError.of(
             ErrorCode.UNSUPPORTED,
-            f"The files of the job are too many to send: {len(chosen):,} files, {size / 1e9:.1f} GB",
+            f"The files of the job are too many to send: {len(going):,} files, {size / 1e9:.1f} GB",
             why=f"at most {MOST_FILES:,} files and {MOST_BYTES / 1e9:.0f} GB travel",
             remedy="Name fewer files, put the model into a folder of its own, or run it where the files are.",
             where=str(folder),
         )
-    root = Path(os.path.commonpath([folder, *(path.parent for path in chosen)]))
+    stays = tuple(file for file in chosen if file.name not in named and file.verdict is not SendVerdict.GOES)
+    return Departure(folder=folder, files=tuple(going), stays=stays, named=frozenset(named))
+
+
+def bundle_of(
+    recipe: Recipe, departure: Departure, *, digest: Callable[[LeavingFile], str] = LeavingFile.sha256
+) -> tuple[Bundle, dict[str, LeavingFile]]:
+    """The bundle of a recipe with these files, and which of them has the content of each hash. Raises: OSError."""
+    folder = departure.folder
+    root = Path(os.path.commonpath([folder, *(file.name.parent for file in departure.files)]))
     files = {
-        path: BundledFile(
-            path=path.relative_to(root).as_posix(),
-            sha256=digest(path),
-            size=path.stat().st_size,
-            is_decisive=path in named or path.suffix == ".py",
+        one: BundledFile(
+            path=one.name.relative_to(root).as_posix(),
+            sha256=digest(one),
+            size=one.size,
+            is_decisive=one.name in departure.named or one.name.suffix == ".py",
         )
-        for path in chosen
+        for one in departure.files
     }
     inside = with_paths(recipe, lambda text: relative_to(Path(text), folder) if Path(text).is_absolute() else text)
     decisive = [file for file in files.values() if file.is_decisive]
     key = sha256(msgspec.json.encode((inside, decisive))).hexdigest()
     bundle = Bundle(recipe=inside, folder=folder.relative_to(root).as_posix(), files=tuple(files.values()), key=key)
-    return bundle, {file.sha256: path for path, file in files.items()}
+    return bundle, {file.sha256: one for one, file in files.items()}
 
 
 def missing(bundle: Bundle, store: Path) -> tuple[str, ...]:
@@ -170,6 +177,16 @@ def named_files(recipe: Recipe, folder: Path) -> Iterator[Path]:
                     yield from with_shards(normal)[1:]
             elif text and path.is_dir() and path != folder and path != folder / "":
                 yield from _files_below(Path(os.path.normpath(path)), most=MOST_FILES)
+
+
+def _matched(folder: Path, patterns: Sequence[str]) -> Iterator[Path]:
+    """The files that patterns match. Raises: AceError(NOT_FOUND) for one without a file."""
+    for pattern in patterns:
+        # An absolute one, or one of a drive, is no pattern for a folder.
+        found = [] if Path(pattern).anchor else [path for path in folder.glob(pattern) if path.is_file()]
+        if not found:
+            raise AceError.of(ErrorCode.NOT_FOUND, f"No file matches '{pattern}'", where=str(folder))
+        yield from found
 
 
 def _files_below(folder: Path, *, most: int) -> Iterator[Path]:

@@ -48,13 +48,13 @@ def read_plain(path: Path, *, most: int = LARGEST_KEPT_BYTES) -> bytes:
     return content
 
 
-def open_plain(path: Path, *, more_flags: int = 0) -> IO[bytes]:
+def open_plain(path: Path, *, more_flags: int = 0) -> io.BufferedReader:
     """A regular file, opened to be read. Raises: OSError, also for a pipe, a device and a folder.
 
     Opening a pipe would wait for a writer, and a device may have no end.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    stream = os.fdopen(os.open(path, flags | more_flags), "rb")
+    stream = open(os.open(path, flags | more_flags), "rb")  # noqa: PTH123, SIM115 - the caller closes it
     if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         return stream
     stream.close()

@@ -14,6 +14,7 @@ from ace_studio.records.errors import Problem
 from ace_studio.records.goals import Figures, cost
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Result
+from ace_studio.records.sending import Word
 
 SWEEP_FORMAT = 1
 SWEEP_NAME = "sweep.json"
@@ -192,7 +193,28 @@ class SweepEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     problems: tuple[Problem, ...] = ()
 
 
-class SweepOrder(msgspec.Struct, frozen=True, kw_only=True):
+class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run the jobs of a sweep."""
+
+    scheduler: str = ""
+    """Address of a Dask scheduler; ``slurm:8``: workers that SLURM starts; empty: a cluster of this machine."""
+    trust: bool = False
+    """Whether the code of the jobs' files may run, here and where they are sent."""
+    trusted_sha256: tuple[str, ...] = ()
+    """Contents that may run without that, and what may be sent."""
+    word: Word = Word()
+    """What the user said may be sent."""
+    interpreter: str = ""
+    """Python of the engine on this machine; empty: the one that runs the sweep."""
+    contain: bool | None = None
+    """Whether the engine is contained, as in `WorkerClient`."""
+    workers: int = 0
+    """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
+    mlflow: str = ""
+    """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
+
+
+class SweepOrder(SweepOptions, frozen=True, kw_only=True):
     """What a sweep in a process of its own is to do."""
 
     sweep: Sweep
@@ -201,18 +223,6 @@ class SweepOrder(msgspec.Struct, frozen=True, kw_only=True):
     texts: dict[str, str] = {}
     """Recipe -> its text, where that is not what is in its file."""
     out: str
-    scheduler: str = ""
-    workers: int = 0
-    interpreter: str = ""
-    """Python of the engine; empty: the one that runs the sweep."""
-    trust: bool = False
-    """Whether the code of the jobs' files may run."""
-    trusted_sha256: tuple[str, ...] = ()
-    """Contents that may run without that."""
-    contain: bool | None = None
-    """Whether the engine is contained, as in `WorkerClient`."""
-    mlflow: str = ""
-    """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
 
 
 def row_of(job: SweepJob, result: Result) -> SweepRow:

@@ -195,7 +195,7 @@ class Session:
             case messages.InputsCaught() if is_wanted:
                 self.jobs.take_caught(event)
             case messages.JobFailed() if not self._queue.is_abandoned and any(
-                problem.code is ErrorCode.UNTRUSTED for problem in event.problems
+                problem.code is ErrorCode.UNTRUSTED and hash_in(problem) for problem in event.problems
             ):
                 self.jobs.refused()
                 asked = {hash_in(one) for one in event.problems if one.code is ErrorCode.UNTRUSTED}

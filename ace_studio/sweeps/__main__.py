@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +21,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.sweep_file import sweep_jobs
 from ace_studio.records.sweeps import SweepEnded, SweepEvent, SweepOrder
-from ace_studio.sweeps.running import SweepOptions, run_sweep
+from ace_studio.sweeps.running import run_sweep
 
 
 def main() -> None:
@@ -53,6 +52,4 @@ def _interrupt_at_end(stream: BinaryIO) -> None:
 
 def _run(order: SweepOrder, tell: Callable[[SweepEvent], None]) -> SweepEnded:
     jobs = sweep_jobs(order.sweep, Path(order.folder), name="the sweep", texts=order.texts)
-    shared = {one.name for one in fields(SweepOptions)} & set(SweepOrder.__struct_fields__)
-    options = SweepOptions(on_event=tell, **{name: getattr(order, name) for name in shared})
-    return SweepEnded(report=run_sweep(jobs, Path(order.out), options))
+    return SweepEnded(report=run_sweep(jobs, Path(order.out), order, tell))

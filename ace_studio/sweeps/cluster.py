@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -21,6 +20,7 @@ from distributed.client import ClosedClientError
 from distributed.comm.addressing import get_address_host_port
 
 from ace_studio.records.errors import AceError, ErrorCode, message_of
+from ace_studio.records.sending import LeavingFile
 from ace_studio.sweeps.work import SweepWorker, forget_starts, run_task
 
 CONNECT_S = 10.0
@@ -90,7 +90,7 @@ class Connection:
         self._cluster, self.topic = cluster, topic
         self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._futures: dict[str, Future[bytes]] = {}
-        self._sent: dict[str, tuple[bytes, Mapping[str, Path], Mapping[str, float], int]] = {}
+        self._sent: dict[str, tuple[bytes, Mapping[str, LeavingFile], Mapping[str, float], int]] = {}
         self._contents: dict[str, Any] = {}
         """Hash -> the scheduler's name for this content, which a worker fetches once."""
         self._published = set[str]()
@@ -148,7 +148,7 @@ class Connection:
         return max((worker.get("resources", {}).get(name, 0.0) for worker in self.workers.values()), default=0.0)
 
     def send(
-        self, job: str, packed: bytes, files: Mapping[str, Path], resources: Mapping[str, float], *, place: int
+        self, job: str, packed: bytes, files: Mapping[str, LeavingFile], resources: Mapping[str, float], *, place: int
     ) -> None:
         """Give a job to the scheduler, which may have it already from an earlier call.
 
@@ -174,9 +174,9 @@ class Connection:
             future: Future[bytes] = self._client.get_dataset(key)
         else:
             packed, files, resources, place = self._sent[job]
-            for digest, path in files.items():
+            for digest, file in files.items():
                 if digest not in self._contents:
-                    self._contents |= self._client.scatter({digest: _content_of(path)})  # type: ignore[no-untyped-call]
+                    self._contents |= self._client.scatter({digest: _content_of(file)})  # type: ignore[no-untyped-call]
             blobs = {digest: self._contents[digest] for digest in files}
             future = self._client.submit(
                 run_task, packed, blobs, key=key, resources=dict(resources) or None, priority=-place, pure=False
@@ -283,10 +283,10 @@ class Connection:
         _close(self._client)
 
 
-def _content_of(path: Path) -> bytes:
-    """What a file holds now; nothing if it is gone, which its hash tells where it arrives."""
-    with suppress(OSError):
-        return path.read_bytes()
+def _content_of(file: LeavingFile) -> bytes:
+    """What a file holds now; nothing if it is gone or another has its place, which its hash tells where it arrives."""
+    with suppress(OSError), file.open() as stream:
+        return stream.read()
     return b""
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ace_studio.records.sending import Word
 from ace_studio.records.sweep_file import checked_sweep, read_jobs, sweep_jobs
-from ace_studio.records.sweeps import SweepEvent, SweepReport
-from ace_studio.sweeps.running import SweepOptions, run_sweep
+from ace_studio.records.sweeps import SweepEvent, SweepOptions, SweepReport
+from ace_studio.sweeps.running import run_sweep
 
 
-def sweep(
+def sweep(  # noqa: PLR0913 - each is an option of the user's
     what: str | Path | Mapping[str, Any],
     *,
     out: str | Path,
@@ -19,6 +20,8 @@ def sweep(
     trust: bool = False,
     workers: int = 0,
     mlflow: str = "",
+    hosts: Sequence[str] = (),
+    send: Sequence[str | Path] = (),
     on_event: Callable[[SweepEvent], None] = lambda _event: None,
 ) -> SweepReport:
     """Run every combination of recipes and axes, and compare all of them.
@@ -33,6 +36,8 @@ def sweep(
         trust: Whether the code of the recipes' files may run.
         workers: Most jobs at once on this machine; 0: as many as cores and memory allow.
         mlflow: Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere.
+        hosts: Machines that recipes may name for their engine; the files of a recipe's folder are sent there.
+        send: Files that may be sent though they lie outside of the recipe's folder, or are of a kind with secrets.
         on_event: Is called with progress and rows as they come, in this thread.
 
     Returns: One row per job; ``out`` has ``sweep.json``, ``sweep.csv``, ``sweep.html`` and a folder per job.
@@ -42,5 +47,6 @@ def sweep(
         jobs = sweep_jobs(checked_sweep(what, name="the sweep"), Path.cwd(), name="the sweep")
     else:
         jobs = read_jobs([Path(what)])
-    options = SweepOptions(scheduler=scheduler, trust=trust, workers=workers, mlflow=mlflow, on_event=on_event)
-    return run_sweep(jobs, Path(out), options)
+    word = Word(hosts=tuple(hosts), files=tuple(map(str, send)))
+    options = SweepOptions(scheduler=scheduler, trust=trust, word=word, workers=workers, mlflow=mlflow)
+    return run_sweep(jobs, Path(out), options, on_event)

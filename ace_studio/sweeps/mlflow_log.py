@@ -16,6 +16,7 @@ from ace_studio import __version__
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.results import RESULT_NAME
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.sending import SendVerdict, leaving
 from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow
 
 EXPERIMENT = "ace-studio"
@@ -102,8 +103,7 @@ class MlflowLog:
         for row in report.rows:
             if row.status is RowStatus.DONE and row.key not in logged.jobs:
                 logged.jobs[row.key] = self._log_row(row, out, logged.sweep)
-        if (page := out / "sweep.html").is_file():
-            self._client.log_artifact(logged.sweep, str(page))
+        self._log_file(logged.sweep, out / "sweep.html", out)
         self._client.set_tag(logged.sweep, "status", str(report.status))
         self._client.set_terminated(logged.sweep, "FINISHED")
 
@@ -124,7 +124,11 @@ class MlflowLog:
             metrics=[self._entities.Metric(name, float(value), now_ms, 0) for name, value in figures.items()],
             params=[self._entities.Param(name, value) for name, value in params.items()],
         )
-        if (result := out / row.folder / RESULT_NAME).is_file():
-            self._client.log_artifact(run, str(result))
+        self._log_file(run, out / row.folder / RESULT_NAME, out)
         self._client.set_terminated(run, "FINISHED")
         return run
+
+    def _log_file(self, run: str, file: Path, out: Path) -> None:
+        """Send a file of the sweep's folder, if it is there and no link that leads out."""
+        if file.is_file() and leaving([file.absolute()], out)[0].verdict is SendVerdict.GOES:
+            self._client.log_artifact(run, str(file))

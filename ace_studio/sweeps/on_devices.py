@@ -19,6 +19,7 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import Result
 from ace_studio.records.results.on_devices import figure_on, speedup_on
+from ace_studio.records.sending import Word
 from ace_studio.records.sweeps import Axis, JobAdvanced, RowStatus, SweepRow
 from ace_studio.session.device_figures import keep_figures, run_in, trust_in
 from ace_studio.session.kept.devices import DeviceList
@@ -46,14 +47,18 @@ class SweepDevices:
     what is reported belong to the thread that calls these methods.
     """
 
-    def __init__(self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool) -> None:
+    def __init__(
+        self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool, word: Word
+    ) -> None:
         """``locks``: locked while a device of this machine measures. ``trust``: whether all artifacts may be opened.
+
+        ``word``: what may be sent.
 
         Raises: AceError(NOT_FOUND) for a device that is not in the list.
         """
         kept = DeviceList.of_user()
         self._devices: dict[str, Device] = {name: kept.get(name) for row in rows if (name := device_of(row))}
-        self._history, self._locks, self._trusts_all = history, locks, trust
+        self._history, self._locks, self._trusts_all, self._word = history, locks, trust, word
         self._store = TrustStore(UserFolders.of_user().trust)
         self._orders: dict[str, queue.SimpleQueue[_Order | None]] = {}
         self._came: queue.SimpleQueue[tuple[_Order, str | Measured | AceError]] = queue.SimpleQueue()
@@ -169,6 +174,7 @@ class SweepDevices:
             tell=told,
             started=self._started(order.device),
             locks=self._locks,
+            word=self._word,
         )
 
     def _started(self, name: str) -> Callable[[Popen[bytes]], None]:

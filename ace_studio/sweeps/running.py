@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,11 @@ from msgspec.structs import replace
 
 from ace_studio import __version__
 from ace_studio.jobs.cores import bytes_of_job, workers_here
-from ace_studio.records.bundle import Bundle, bundle_of
+from ace_studio.records.bundle import Bundle, bundle_of, departure_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
-from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
+from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain, write_atomically
+from ace_studio.records.sending import LeavingFile, Word
 from ace_studio.records.sweeps import (
     SWEEP_NAME,
     JobAdvanced,
@@ -30,6 +30,7 @@ from ace_studio.records.sweeps import (
     SweepAdvanced,
     SweepEvent,
     SweepJob,
+    SweepOptions,
     SweepReport,
     SweepRow,
     SweepStatus,
@@ -56,28 +57,12 @@ _WRITE_S = 2.0
 """Seconds between two writes of the whole table; each row is written at once."""
 
 
-@dataclass(kw_only=True)
-class SweepOptions:
-    """How to run the jobs."""
-
-    scheduler: str = ""
-    """Address of a Dask scheduler; ``slurm:8``: workers that SLURM starts; empty: a cluster of this machine."""
-    trust: bool = False
-    """Whether the code of the jobs' files may run, here and where they are sent."""
-    trusted_sha256: tuple[str, ...] = ()
-    """Contents that may run without that."""
-    interpreter: str = ""
-    """Python of the engine on this machine; empty: the one that runs this."""
-    contain: bool | None = None
-    """Whether the engine is contained, as in `WorkerClient`."""
-    workers: int = 0
-    """Most workers of the cluster of this machine; 0: as many as cores and memory allow."""
-    mlflow: str = ""
-    """Address of an MLflow server, or of a store, to log the jobs to; empty: nowhere."""
-    on_event: Callable[[SweepEvent], None] = field(default=lambda _event: None)
+OnEvent = Callable[[SweepEvent], None]
 
 
-def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> SweepReport:
+def run_sweep(
+    jobs: Sequence[SweepJob], out: Path, options: SweepOptions, on_event: OnEvent = lambda _event: None
+) -> SweepReport:
     """Run the jobs that have no result in ``out`` yet, write all that is found there, and return the report.
 
     Ctrl-C ends the running jobs, keeps what is done, and returns a report with the status ``cancelled``.
@@ -87,7 +72,7 @@ def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> Swe
     """
     make_output_folder(out)
     log = MlflowLog(options.mlflow) if options.mlflow else None
-    sweep = _Running(jobs, out, options)
+    sweep = _Running(jobs, out, options, on_event)
     sweep.prepare()
     try:
         sweep.run()
@@ -103,11 +88,11 @@ def run_sweep(jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> Swe
 
 
 class _Running:
-    def __init__(self, jobs: Sequence[SweepJob], out: Path, options: SweepOptions) -> None:
+    def __init__(self, jobs: Sequence[SweepJob], out: Path, options: SweepOptions, on_event: OnEvent) -> None:
         self._jobs = {job.job: job for job in jobs}
-        self._out, self._options = out, options
+        self._out, self._options, self._on_event = out, options, on_event
         self._rows = {job.job: SweepRow(job=job.job, recipe=job.recipe_path, axes=job.axes) for job in jobs}
-        self._bundles: dict[str, tuple[Bundle, dict[str, Path]]] = {}
+        self._bundles: dict[str, tuple[Bundle, dict[str, LeavingFile]]] = {}
         self._began_s = time.monotonic()
         self._written_s = -1e9
         self._workers = 1
@@ -115,7 +100,9 @@ class _Running:
         self._history = History.open_default()
         self._peaks = cache(self._history.usual_memory)
         locks = (str(timing_lock()),)
-        self._devices = SweepDevices(list(self._rows.values()), self._history, locks=locks, trust=options.trust)
+        self._devices = SweepDevices(
+            list(self._rows.values()), self._history, locks=locks, trust=options.trust, word=options.word
+        )
         self._unmeasured: dict[str, SweepRow] = {}
         """Rows of an earlier call whose run is done, and was not measured on their device."""
         self._sent: dict[str, str] = {}
@@ -126,9 +113,16 @@ class _Running:
     def prepare(self) -> None:
         """Find the files of every job, and take over rows that an earlier call left."""
         self._write()  # so that the files of jobs do not include what the sweep writes
-        digest = cache(file_sha256)
+        digest, options = cache(LeavingFile.sha256), self._options
+        refused: dict[Problem, None] = {}
         for job in self._jobs.values():
-            bundle, sources = bundle_of(job.recipe, Path(job.folder), job.files, digest=digest)
+            departure = departure_of(job.recipe, Path(job.folder), job.files, word=options.word)
+            # To the scheduler, and from there to the recipe's host. One that is called from here is asked about then.
+            for place in filter(None, (options.scheduler, job.recipe.engine.host) if options.scheduler else ()):
+                is_named = place in {options.scheduler, *options.word.hosts}
+                questions = departure.refusals(place, is_named=is_named, trusted=options.trusted_sha256)
+                refused |= dict.fromkeys(questions)
+            bundle, sources = bundle_of(job.recipe, departure, digest=digest)
             self._bundles[job.job] = bundle, sources
             waiting = replace(self._rows[job.job], key=bundle.key)
             kept = self._kept(job.job, bundle.key)
@@ -139,6 +133,8 @@ class _Running:
             self._rows[job.job] = measured or waiting
             if measured is None:
                 self._unmeasured[job.job] = kept
+        if refused:
+            raise AceError(*refused)
 
     def _kept(self, job: str, key: str) -> SweepRow | None:
         """The row of a job that an earlier call finished, if its recipe and files are the same."""
@@ -146,8 +142,12 @@ class _Running:
             row = decode_plain(read_plain(self._folder(job) / _ROW_NAME), SweepRow)
         except (OSError, msgspec.DecodeError):
             return None
-        is_same = row.key == key and row.status is RowStatus.DONE and (self._out / row.folder / RESULT_NAME).is_file()
-        return replace(row, job=job, axes=self._rows[job].axes, recipe=self._rows[job].recipe) if is_same else None
+        is_same = row.key == key and row.status is RowStatus.DONE and (self._folder(job) / RESULT_NAME).is_file()
+        if not is_same:
+            return None
+        # Its place is where it was found: a file says nothing of where others are read and written.
+        own = self._folder(job).relative_to(self._out).as_posix()
+        return replace(row, job=job, axes=self._rows[job].axes, recipe=self._rows[job].recipe, folder=own)
 
     def _folder(self, job: str) -> Path:
         """By the content of the job: its number changes if an axis gets another value."""
@@ -257,7 +257,7 @@ class _Running:
                 connection.done(name)
             elif found["job"] in self._sent:
                 told = replace(msgspec.convert(found, JobAdvanced), job=self._sent[found["job"]])
-                self._options.on_event(told)
+                self._on_event(told)
 
     def _resources(self, job: str, connection: Connection) -> dict[str, float] | None:
         """What a job asks for, of what workers offer; None if it wants a GPU and none does."""
@@ -274,19 +274,20 @@ class _Running:
         """Estimate of the memory that a job takes, by earlier runs of its model."""
         return bytes_of_job(self._peaks(Path(job.folder), job.recipe.model.source))
 
-    def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, Path]]:
+    def _packed(self, job: str, topic: str) -> tuple[bytes, Mapping[str, LeavingFile]]:
         """The task of a job, and the files that are sent with it: none to a cluster of this machine."""
         one, (bundle, sources) = self._jobs[job], self._bundles[job]
         options = self._options
         task = Task(
             job=self._name(job), topic=topic, recipe=one.recipe, trust=options.trust,
-            trusted_sha256=options.trusted_sha256, contain=options.contain,
+            trusted_sha256=options.trusted_sha256, word=options.word, contain=options.contain,
         )  # fmt: skip
         if not options.scheduler:
             output = str(self._folder(job).absolute())
             task = replace(task, folder=one.folder, output=output, interpreter=options.interpreter)
             return msgspec.msgpack.encode(task), {}
-        task = replace(task, recipe=bundle.recipe, bundle=bundle, most_starts=_MOST_STARTS)
+        word = Word(hosts=(one.recipe.engine.host,))  # which was asked about before, by `prepare`
+        task = replace(task, recipe=bundle.recipe, bundle=bundle, word=word, most_starts=_MOST_STARTS)
         return msgspec.msgpack.encode(task), sources
 
     def _row(self, job: str, packed: bytes | None, error: BaseException | None) -> SweepRow:
@@ -357,7 +358,7 @@ class _Running:
             raise KeyboardInterrupt
         for came in self._devices.take(timeout_s):
             if isinstance(came, JobAdvanced):
-                self._options.on_event(came)
+                self._on_event(came)
             else:
                 self._rows[came.job] = came
                 self._tell(came)
@@ -366,7 +367,7 @@ class _Running:
         left = sum(one.status is RowStatus.WAITING for one in self._rows.values())
         took = [one.seconds for one in self._rows.values() if one.seconds]
         remaining = statistics.median(took) * left / max(1, self._workers) if took else None
-        self._options.on_event(
+        self._on_event(
             SweepAdvanced(
                 row=row,
                 done=len(self._rows) - left,

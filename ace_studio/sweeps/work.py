@@ -19,14 +19,17 @@ from typing import Any
 import msgspec
 import psutil
 from distributed import Client, Event, Queue, Worker, WorkerPlugin, get_worker
+from msgspec.structs import replace
 
 from ace_studio.jobs.engines import EngineClient
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
 from ace_studio.records.bundle import Bundle, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.outside import sent_along
 from ace_studio.records.private_folder import make_private
 from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.sending import Word
 from ace_studio.records.sweeps import JobAdvanced
 from ace_studio.session.kept.folders import UserFolders
 
@@ -50,7 +53,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     bundle: Bundle | None = None
     trust: bool = False
     trusted_sha256: tuple[str, ...] = ()
-    """Contents that may run without that."""
+    """Contents that may run without that, and what may be sent."""
+    word: Word = Word()
+    """What the user said may be sent on from the worker."""
     interpreter: str = ""
     """Python of the engine; empty: the one that runs the worker."""
     contain: bool | None = None
@@ -170,16 +175,18 @@ def run_task(packed: bytes, contents: Mapping[str, bytes] | None = None) -> byte
             answer = TaskAnswer(host="", seconds=0.0, problems=(problem,))
     seconds = time.monotonic() - begin
     host = task.recipe.engine.host or socket.gethostname()  # clocks of two machines are never compared
-    return msgspec.msgpack.encode(msgspec.structs.replace(answer, host=host, seconds=seconds))
+    return msgspec.msgpack.encode(replace(answer, host=host, seconds=seconds))
 
 
 def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> TaskAnswer:
-    folder, output = Path(task.folder), Path(task.output)
+    folder, output, word = Path(task.folder), Path(task.output), task.word
     trusted = set(task.trusted_sha256)
     if task.bundle is not None:
-        root = Path(temporary.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-job-")))
+        root = Path(temporary.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-job-"))).resolve()
         folder = unpack(task.bundle, contents, UserFolders.of_user().state / "sweep-files", root / "files")
         trusted |= {file.sha256 for file in task.bundle.files} if task.trust else set()
+        trusted |= set(sent_along(task.recipe, folder, root / "files"))
+        word = replace(word, files=tuple(str(root / "files" / file.path) for file in task.bundle.files))
         output = root / "output"
     request = messages.RunRequest(
         job=task.job,
@@ -187,6 +194,7 @@ def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> Tas
         folder=str(folder),
         trust_all=task.trust and task.bundle is None,
         trusted_sha256=tuple(trusted),
+        word=word,
         output=str(output),
         timing_lock=str(timing_lock()),
     )

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import msgspec
 
 from ace_studio.jobs.channel import MAX_FRAME_BYTES
-from ace_studio.records.bundle import bundle_of
+from ace_studio.records.bundle import bundle_of, departure_of
 from ace_studio.records.messages import ModelCaptured, decode_event, encode_message
 from ace_studio.records.places import example_recipe
 from ace_studio.records.recipes.file import read_recipe
@@ -76,7 +76,7 @@ def of_sweep(jobs: int) -> str:
     from distributed.comm.tcp import TCP
 
     recipe, folder = read_recipe(example_recipe()), example_recipe().parent
-    bundle, _ = bundle_of(recipe, folder)
+    bundle, _ = bundle_of(recipe, departure_of(recipe, folder))
     packed = msgspec.msgpack.encode(Task(job="1", topic="t", recipe=bundle.recipe, bundle=bundle, trust=True))
     sent = {"messages": 0, "bytes": 0}
     write = TCP.write

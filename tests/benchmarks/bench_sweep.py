@@ -18,8 +18,8 @@ from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.records.places import example_recipe
 from ace_studio.records.results import decode_result
 from ace_studio.records.sweep_file import checked_sweep, sweep_jobs
-from ace_studio.records.sweeps import RowStatus
-from ace_studio.sweeps.running import SweepAdvanced, SweepOptions, run_sweep
+from ace_studio.records.sweeps import RowStatus, SweepEvent, SweepOptions
+from ace_studio.sweeps.running import SweepAdvanced, run_sweep
 from tests.benchmarks.figures import Figure, conclude, digits, median_of, spread
 
 LEAST_JOBS_A_SECOND = 20.0
@@ -36,13 +36,14 @@ def rate(folder: Path, count: int) -> Figure:
     jobs = sweep_jobs(checked_sweep(document, name="sweep"), folder / "in", name="sweep")
     times: list[float] = []
     fake = Path(__file__).parents[1] / "sweeps" / "fake_jobs.py"
-    options = SweepOptions(
-        trust=True,
-        workers=WORKERS,
-        on_event=lambda event: times.append(time.perf_counter()) if isinstance(event, SweepAdvanced) else None,
-    )
+    options = SweepOptions(trust=True, workers=WORKERS)
+
+    def noted(event: SweepEvent) -> None:
+        if isinstance(event, SweepAdvanced):
+            times.append(time.perf_counter())
+
     with patch.dict(os.environ, {HANDLERS_VARIABLE: str(fake)}):
-        report = run_sweep(jobs, folder / f"nothing-{count}", options)
+        report = run_sweep(jobs, folder / f"nothing-{count}", options, noted)
     done = sum(row.status is RowStatus.DONE for row in report.rows)
     value = done / (times[-1] - times[0])
     what = f"a sweep of {count:,} jobs that do nothing completes {value:.0f} jobs a second, with {WORKERS} workers"

@@ -39,6 +39,7 @@ def finished(tmp_path, monkeypatch, answer_with):
     out = tmp_path / "out"
     out.mkdir()
     (out / "result.json").write_bytes(encode_result(found))
+    History.open_default().add(found, recipe_toml=RECIPE, title="net.py", output=str(out), folder=str(home))
     outcome = AdviceOutcome(kind=FAST.kind, title=FAST.title, quantity=FAST.quantity, verdict="90% of the estimate")
     answer_with(JobFinished(job="run", result=replace(found, advice=(), advice_from=outcome), output=""))
     monkeypatch.setattr(History, "remember", lambda *words, **values: 1)

@@ -39,7 +39,7 @@ def number_of(folder):
 def measured(monkeypatch):
     asked = []
 
-    def answer(device, result, folder, *, indices=(), is_trusted, tell):
+    def answer(device, result, folder, *, indices=(), is_trusted, tell, word):
         asked.append((device.name, folder, indices))
         tell({"kind": "waiting", "why": "another measurement runs on box"})
         tell({"kind": "progress", "detail": "round 1 of 3", "fraction": 0.0})

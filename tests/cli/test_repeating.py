@@ -25,8 +25,14 @@ def first(recipe, tmp_path):
         folder=str(tmp_path),
         environment={"torch": "2.12.0", "cpu": 2},
     )
-    (folder / "result.json").write_bytes(encode_result(made))
+    write(made, folder)
     return folder
+
+
+def write(made, folder):
+    """Leave a result in a folder, as a run of this user does."""
+    (folder / "result.json").write_bytes(encode_result(made))
+    History.open_default().add(made, recipe_toml=made.recipe, title="net.py", output=str(folder), folder=made.folder)
 
 
 def second(**changes):
@@ -76,7 +82,21 @@ def test_either_a_recipe_or_a_run_is_named(words, tmp_path, capsys):
 
 
 def test_a_run_whose_folder_is_gone_says_so(first, tmp_path, capsys):
-    kept = result()
-    (first / "result.json").write_bytes(encode_result(replace(kept, recipe="format = 1", folder="/gone")))
+    write(replace(result(), recipe="format = 1", folder="/gone", seconds=7.0), first)
     assert run_command(["run", "--repeat", str(first), "--out", str(tmp_path / "out")]) == 2
     assert "its folder /gone is not there" in capsys.readouterr().err
+
+
+def test_the_folder_of_an_own_run_may_have_been_moved(answer_with, first, tmp_path):
+    answer_with(JobFinished(result=second()))
+    first.rename(tmp_path / "moved")
+    assert run_command(["run", "--repeat", str(tmp_path / "moved"), "--out", str(tmp_path / "out"), "--trust"]) == 0
+    assert FakeExecutor.requests[0].folder == str(tmp_path)
+
+
+def test_what_a_file_says_of_an_own_run_counts_less_than_the_history(answer_with, first, tmp_path):
+    answer_with(JobFinished(result=second()))
+    text = json.loads((first / "result.json").read_text()) | {"folder": "/elsewhere", "recipe": "format = 1"}
+    (first / "result.json").write_text(json.dumps(text))
+    assert run_command(["run", "--repeat", str(first), "--out", str(tmp_path / "out"), "--trust"]) == 0
+    assert FakeExecutor.requests[0].folder == str(tmp_path) and FakeExecutor.requests[0].recipe.model.entry == "make"

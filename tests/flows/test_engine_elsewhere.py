@@ -28,6 +28,7 @@ from ace_studio.records.messages import (
 )
 from ace_studio.records.recipes.file import read_recipe
 from ace_studio.records.recipes.recipe import ModelChoice
+from ace_studio.records.sending import Word
 from tests.jobs.hosts.linking import follow
 from tests.jobs.hosts.ssh_host import HOST, SshHost, make_key, needs_ssh, ssh_host
 
@@ -119,18 +120,19 @@ def test_a_recipe_is_traced_and_run_by_another_python_on_the_host_that_it_names(
 ):
     with_weights(recipe)
     out = tmp_path / "out"
-    assert run_command(["trace", str(recipe), "--json"]) == 5  # nothing is sent without trust
+    for words in ([], ["--trust"], ["--host", HOST]):  # nothing is sent without trust, and without a word for the host
+        assert run_command(["trace", str(recipe), "--json", *words]) == 5
     assert not host.commands
     capsys.readouterr()
 
     assert run_command(["doctor", "--host", HOST, "--python", python_there, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["executable"] == python_there != sys.executable
 
-    assert run_command(["trace", str(recipe), "--trust", "--json"]) == 0
+    assert run_command(["trace", str(recipe), "--trust", "--host", HOST, "--json"]) == 0
     traced = json.loads(capsys.readouterr().out)
     assert traced["status"] == "ok" and traced["capture"]["ops"] > 0
 
-    assert run_command(["run", str(recipe), "--out", str(out), "--trust", "--json"]) == 0
+    assert run_command(["run", str(recipe), "--out", str(out), "--trust", "--host", HOST, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["status"] == "ok" and said["folder"] == str(recipe.parent)
     assert json.loads((out / "result.json").read_text())["folder"] == str(recipe.parent)
@@ -148,9 +150,8 @@ def test_a_cut_connection_is_resumed_by_the_real_engine_and_its_jobs_can_be_canc
 
     def ask(job: str) -> list[AnyEvent]:
         """Send a trace, wait until the model is being made, and return what came meanwhile."""
-        client.send(
-            TraceRequest(job=job, recipe=replace(found, model=waiting), folder=str(recipe.parent), trust_all=True)
-        )
+        asked, word = replace(found, model=waiting), Word(hosts=(HOST,))
+        client.send(TraceRequest(job=job, recipe=asked, folder=str(recipe.parent), trust_all=True, word=word))
         until, came = time.monotonic() + 120, []
         while not begun.exists() and time.monotonic() < until:
             came.append(client.next_event(0.05))
@@ -182,7 +183,7 @@ def test_a_cut_connection_is_resumed_by_the_real_engine_and_its_jobs_can_be_canc
 
 def test_a_wrong_key_is_refused_and_nothing_runs_there(recipe, host, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(SSH_VARIABLE, host.ssh_with(identity=str(make_key(tmp_path / "other"))))
-    for words in (["trace", str(recipe), "--trust"], ["doctor", "--host", HOST]):
+    for words in (["trace", str(recipe), "--trust", "--host", HOST], ["doctor", "--host", HOST]):
         assert run_command([*words, "--json"]) != 0
         error = json.loads(capsys.readouterr().out)["error"]
         assert (
@@ -212,7 +213,7 @@ def test_a_disk_that_is_full_there_is_told_before_and_during_a_job(recipe, host,
         assert run_command(["engine", "host", "check", HOST, "--python", python_there, "--json"]) != 0
         (problem,) = json.loads(capsys.readouterr().out)["problems"]
         assert problem["code"] == "system" and problem["what"] == f"The disk of {HOST} is nearly full"
-        assert run_command(["trace", str(recipe), "--trust", "--json"]) != 0
+        assert run_command(["trace", str(recipe), "--trust", "--host", HOST, "--json"]) != 0
         error = json.loads(capsys.readouterr().out)["error"]
         assert error["code"] == "system" and error["what"].startswith("The disk is full on ")
         assert "XDG_CACHE_HOME" in error["remedy"]

@@ -94,14 +94,20 @@ def test_the_event_loop_goes_on_while_the_connection_hangs_is_cut_and_carries_mu
 
         beats = Heartbeat()
         freezer = Freezer(studio, host, beats, qtbot)
-        freezer.freeze_when(at(Phase.CONNECT), begin=session.trust.trust_file)  # the environment there is asked for
-        qtbot.waitUntil(lambda: session.document.environment is not None, timeout=LOAD_S)
-        freezer.freeze_when(at(Phase.SEND, "zeros.txt"), begin=lambda: session.jobs.run(output))
+        session.trust.trust_file()
+        session.jobs.run(output)
+        qtbot.waitUntil(lambda: session.document.needs_trust, timeout=LOAD_S)
+        qtbot.waitUntil(lambda: not session.document.activity.is_working, timeout=LOAD_S)
+        freezer.freeze_when(
+            at(Phase.CONNECT), begin=session.trust.trust_file
+        )  # it lets the files go, and the run starts
+        freezer.freeze_when(at(Phase.SEND, "zeros.txt"))
         qtbot.waitUntil(lambda: at(Phase.MEASURE, "waiting")(session.document), timeout=LOAD_S)
         freezer.freeze_when(lambda document: any("was lost" in line for line in document.log[-3:]), begin=host.cut)
         qtbot.waitUntil(lambda: any("stands again" in line for line in session.document.log), timeout=LOAD_S)
         freezer.freeze_when(at(Phase.FETCH), begin=gate.touch)
         qtbot.waitUntil(lambda: not session.document.activity.is_working, timeout=LOAD_S)
+        qtbot.waitUntil(lambda: session.document.environment is not None, timeout=LOAD_S)  # of the host
         beats.stop()
     assert (output / "seen.txt").stat().st_size > 20_000_000
     # CPU time of this thread: another process on the same core is no stall of the window.

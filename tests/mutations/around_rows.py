@@ -86,8 +86,8 @@ AROUND_ROWS = (
     Mutation(
         name="untrusted-model-sent",
         path="ace_studio/jobs/hosts/packing.py",
-        old='if path.suffix == ".py" or path == model}',
-        new='if path.suffix == ".py"}',
+        old='(file.name.suffix == ".py" or file.name == model)',
+        new='(file.name.suffix == ".py")',
         tests=("jobs/hosts/test_packing.py", "jobs/hosts/test_link.py"),
         harm="A pickled model that was not trusted is sent to another machine and opened there.",
     ),

@@ -1,7 +1,7 @@
 import pytest
 
 from ace_studio.records import bundle as bundle_module
-from ace_studio.records.bundle import bundle_of, unpack
+from ace_studio.records.bundle import departure_of, unpack
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.recipe import EvaluateChoice, ModelChoice, Recipe
 
@@ -19,6 +19,10 @@ def folder(tmp_path):
     return made
 
 
+def bundle_of(recipe, folder, patterns=()):
+    return bundle_module.bundle_of(recipe, departure_of(recipe, folder, patterns))
+
+
 def names(bundle):
     return {file.path for file in bundle.files}
 
@@ -27,9 +31,9 @@ def test_a_bundle_holds_what_the_recipe_names_and_its_folder_without_environment
     bundle, sources = bundle_of(RECIPE, folder)
     assert names(bundle) == {"net/model.py", "net/parts/block.py", "net/notes.md", "net/a/b.npy", "weights/w.pt"}
     assert bundle.folder == "net"
-    assert {path.read_text() for path in sources.values()} == {path.rpartition("net/")[2] for path in names(bundle)} - {
-        "weights/w.pt"
-    } | {"weights"}
+    assert {one.path.read_text() for one in sources.values()} == {
+        path.rpartition("net/")[2] for path in names(bundle)
+    } - {"weights/w.pt"} | {"weights"}
 
 
 def test_a_large_folder_gives_code_and_what_is_named_or_matched(folder, monkeypatch):
@@ -77,7 +81,7 @@ def test_an_absolute_path_is_named_from_the_recipe_in_the_bundle(folder, tmp_pat
 
 def test_unpacking_gives_the_same_files_and_needs_each_content_once(folder, tmp_path):
     bundle, sources = bundle_of(RECIPE, folder)
-    contents = {digest: path.read_bytes() for digest, path in sources.items()}
+    contents = {digest: one.path.read_bytes() for digest, one in sources.items()}
     first = unpack(bundle, contents, tmp_path / "store", tmp_path / "one")
     second = unpack(bundle, {}, tmp_path / "store", tmp_path / "two")
     for place in (first, second):
@@ -93,7 +97,7 @@ def test_a_content_that_changed_on_the_way_is_refused(folder, tmp_path):
 
 def test_a_file_that_only_lies_beside_the_code_is_left_out_if_it_changes_meanwhile(folder, tmp_path):
     bundle, sources = bundle_of(RECIPE, folder)
-    contents = {digest: path.read_bytes() for digest, path in sources.items()}
+    contents = {digest: one.path.read_bytes() for digest, one in sources.items()}
     (log,) = (file for file in bundle.files if file.path.endswith("a/b.npy"))
     place = unpack(bundle, contents | {log.sha256: b"a line more"}, tmp_path / "store", tmp_path / "one")
     assert (place / "parts" / "block.py").exists() and not (place / "a" / "b.npy").exists()
@@ -101,7 +105,7 @@ def test_a_file_that_only_lies_beside_the_code_is_left_out_if_it_changes_meanwhi
 
 def test_a_file_that_user_code_wrote_into_the_store_is_written_again(folder, tmp_path):
     bundle, sources = bundle_of(RECIPE, folder)
-    contents = {digest: path.read_bytes() for digest, path in sources.items()}
+    contents = {digest: one.path.read_bytes() for digest, one in sources.items()}
     place = unpack(bundle, contents, tmp_path / "store", tmp_path / "one")
     (place / "a" / "b.npy").write_text("written over")
     place = unpack(bundle, contents, tmp_path / "store", tmp_path / "two")

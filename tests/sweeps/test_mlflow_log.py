@@ -113,3 +113,14 @@ def test_without_mlflow_the_line_that_installs_it_is_told(monkeypatch):
         MlflowLog("http://box")
     assert caught.value.problem.code is ErrorCode.NOT_INSTALLED
     assert "pip install mlflow" in caught.value.problem.remedy
+
+
+def test_a_link_that_leads_out_of_the_sweeps_folder_is_not_logged(installed, tmp_path):
+    (tmp_path / "diary").write_text("canary")
+    out = tmp_path / "out"
+    (out / "jobs" / "1").mkdir(parents=True)
+    for name in ("sweep.html", f"jobs/1/{RESULT_NAME}"):
+        (out / name).symlink_to(tmp_path / "diary")
+    report = SweepReport(status=SweepStatus.OK, rows=(replace(sweep_row(1, 2.0), key="k"),))
+    MlflowLog("http://box").log(report, out)
+    assert not Client.last.artifacts

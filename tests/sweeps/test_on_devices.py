@@ -10,10 +10,10 @@ from ace_studio.jobs.devices.measuring import Measured
 from ace_studio.records.devices import is_device_name, make_device
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.records.sweeps import RowStatus, SweepStatus
+from ace_studio.records.sweeps import RowStatus, SweepOptions, SweepStatus
 from ace_studio.session.kept.devices import DeviceList
 from ace_studio.sweeps import on_devices
-from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, run_sweep
+from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, run_sweep
 from tests.records.results.test_on_devices import figure
 from tests.sweeps.fake_jobs import LOG_VARIABLE
 from tests.sweeps.test_running import lines, written
@@ -28,7 +28,7 @@ def measured(monkeypatch, tmp_path):
     """Plays the devices; returns what was measured."""
     asked = []
 
-    def answer(device, result, folder, *, indices, is_trusted, tell, started, locks):
+    def answer(device, result, folder, *, indices, is_trusted, tell, started, locks, word):
         asked.append((device.name, indices))
         tell({"kind": "progress", "detail": "round 1 of 2", "fraction": None})
         assert locks
@@ -47,7 +47,7 @@ def measured(monkeypatch, tmp_path):
 
 def swept(path, out, seen=None, tell=None):
     tell = tell or ((lambda _event: None) if seen is None else seen.append)
-    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, workers=1, on_event=tell))
+    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, workers=1), tell)
 
 
 def test_one_run_is_measured_on_every_device_and_their_clocks_are_never_compared(tmp_path, measured):

@@ -9,17 +9,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import dask
+import msgspec
 import pytest
 from distributed import Client
 from distributed.security import Security
 
 from ace_studio.jobs.cores import BYTES_PER_JOB
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.sending import Word
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.records.sweeps import RowStatus, SweepStatus
+from ace_studio.records.sweeps import RowStatus, SweepOptions, SweepRow, SweepStatus
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps import cluster as cluster_module
-from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, SweepOptions, _Running, run_sweep
+from ace_studio.sweeps.running import JobAdvanced, SweepAdvanced, _Running, run_sweep
 from tests.sweeps.dask_cluster import Cluster
 from tests.sweeps.fake_jobs import LOG_VARIABLE
 
@@ -32,7 +34,8 @@ import signal
 import sys
 from pathlib import Path
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.sweeps.running import SweepOptions, run_sweep
+from ace_studio.records.sweeps import SweepOptions
+from ace_studio.sweeps.running import run_sweep
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so do children
@@ -66,8 +69,8 @@ def lines(log, what):
     return [line.split()[1] for line in log.read_text().splitlines() if line.startswith(what)]
 
 
-def run(path, out, **options):
-    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, **options))
+def run(path, out, on_event=lambda _event: None, **options):
+    return run_sweep(read_jobs([path]), out, SweepOptions(trust=True, **options), on_event)
 
 
 @pytest.mark.slow
@@ -307,7 +310,7 @@ def test_a_search_for_the_scheduler_ends_at_ctrl_c(tmp_path, log, cluster, monke
 
 def test_a_job_asks_for_the_memory_that_earlier_runs_of_its_model_say_where_workers_offer_it(tmp_path):
     jobs = read_jobs([written(tmp_path / "in")])
-    sweep = _Running(jobs, tmp_path, SweepOptions(scheduler="tcp://HOST:8786"))
+    sweep = _Running(jobs, tmp_path, SweepOptions(scheduler="tcp://HOST:8786"), print)
 
     def asked(offered, peak=None):
         sweep._peaks = lambda folder, source: peak
@@ -338,3 +341,61 @@ def test_a_scheduler_with_tls_is_used_with_the_certificates_of_dasks_configurati
         cluster.end()
     assert report.status is SweepStatus.OK
     assert cluster.address.startswith("tls://")
+
+
+@pytest.mark.parametrize(
+    ("more", "files", "what"),
+    [
+        ('weights = "../diary.txt"', "", "diary.txt lies outside of the recipe's folder"),
+        ('weights = "link.pt"', "", "diary.txt lies outside of the recipe's folder"),
+        ('weights = "../.ssh/id_rsa"', "", "id_rsa is not sent to"),
+        ("", "../*.txt", "diary.txt lies outside of the recipe's folder"),
+        ("", "../.ssh/*", "id_rsa is not sent to"),
+        ('[engine]\nhost = "eve@far"', "", "Files would be sent to eve@far"),
+    ],
+)
+def test_a_scheduler_gets_nothing_that_the_user_did_not_name(more, files, what, tmp_path):
+    path = written(tmp_path / "in")
+    (tmp_path / ".ssh").mkdir()
+    for name in ("diary.txt", ".ssh/id_rsa"):
+        (tmp_path / name).write_text("canary")
+    (tmp_path / "in" / "link.pt").symlink_to(tmp_path / "diary.txt")
+    recipe = tmp_path / "in" / "r1.toml"
+    recipe.write_text(recipe.read_text().replace('entry = "ok"', f'entry = "ok"\n{more}'))
+    path.write_text(path.read_text().replace("[axes]", f"files = {json.dumps([files] if files else [])}\n[axes]"))
+    with pytest.raises(AceError) as caught:
+        run(path, tmp_path / "out", scheduler="tcp://127.0.0.1:1")
+    assert caught.value.problem.code is ErrorCode.UNTRUSTED and caught.value.problem.what.startswith(what)
+    word = Word(hosts=("eve@far",), files=(str(tmp_path / "diary.txt"), str(tmp_path / ".ssh" / "id_rsa")))
+    sweep = _Running(read_jobs([path]), tmp_path / "out", SweepOptions(scheduler="tcp://box:1", word=word), print)
+    sweep.prepare()
+
+
+def test_links_and_secrets_that_nobody_named_do_not_travel_to_a_scheduler(tmp_path):
+    path = written(tmp_path / "in")
+    (tmp_path / "diary.txt").write_text("canary")
+    (tmp_path / "in" / "link.txt").symlink_to(tmp_path / "diary.txt")
+    (tmp_path / "in" / "server.pem").write_text("canary")
+    (tmp_path / "out").mkdir()
+    sweep = _Running(read_jobs([path]), tmp_path / "out", SweepOptions(scheduler="tcp://box:1"), print)
+    sweep.prepare()
+    _, files = sweep._packed("1", "topic")
+    assert {one.name.name for one in files.values()} == {"model.py", "r1.toml", "sweep.toml"}
+
+
+def test_a_row_that_lies_in_the_folder_says_nothing_of_where_others_are(tmp_path):
+    path = written(tmp_path / "in")
+    jobs = read_jobs([path])
+    (tmp_path / "out").mkdir()
+    sweep = _Running(jobs, tmp_path / "out", SweepOptions(), print)
+    sweep.prepare()
+    folder = sweep._folder("1")
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text("{}")
+    row = SweepRow(
+        job="1", recipe="r1.toml", axes={}, status=RowStatus.DONE, key=sweep._rows["1"].key, folder="../../x"
+    )
+    (folder / "row.json").write_bytes(msgspec.json.encode(row))
+    again = _Running(jobs, tmp_path / "out", SweepOptions(), print)
+    again.prepare()
+    assert again._rows["1"].folder == folder.relative_to(tmp_path / "out").as_posix()

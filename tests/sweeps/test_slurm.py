@@ -13,8 +13,8 @@ from distributed import LocalCluster
 
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.sweep_file import read_jobs
-from ace_studio.records.sweeps import RowStatus
-from ace_studio.sweeps.running import SweepOptions, run_sweep
+from ace_studio.records.sweeps import RowStatus, SweepOptions
+from ace_studio.sweeps.running import run_sweep
 from ace_studio.sweeps.slurm import slurm_cluster, slurm_workers
 
 pytestmark = pytest.mark.usefixtures("fake_jobs")

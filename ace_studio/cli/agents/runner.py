@@ -18,6 +18,7 @@ from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.paths import paths_in
 from ace_studio.records.roots import Roots, present
+from ace_studio.records.sending import Word
 from ace_studio.records.sweeps import JobAdvanced, SweepEnded, SweepEvent, SweepJob, SweepOrder
 from ace_studio.session.kept.trust import TrustStore, hash_in
 
@@ -38,7 +39,7 @@ class AgentRunner:
         self._store = store
         self.roots = roots
         self._contain = contain
-        self._hosts = hosts
+        self._word = Word(hosts=tuple(hosts))
         self._sweep: SweepProcess | None = None
         self._make_client = make_client
         self._client: WorkerClient | None = None
@@ -88,7 +89,8 @@ class AgentRunner:
             if refused := self._refused(job.recipe.engine.host, (*paths_in(job.recipe, Path(job.folder)), *found)):
                 return SweepEnded(problems=refused)
         while True:
-            ended = self._swept(replace(order, trusted_sha256=self._store.hashes, contain=self._contain), on_event)
+            order = replace(order, trusted_sha256=self._store.hashes, word=self._word, contain=self._contain)
+            ended = self._swept(order, on_event)
             rows = ended.report.rows if ended.report is not None else ()
             refused = tuple(one.error for one in rows if one.error and one.error.code is ErrorCode.UNTRUSTED)
             if not refused or self._cancelled.is_set() or not self._cover(refused):
@@ -100,7 +102,7 @@ class AgentRunner:
 
     def allow(self, host: str) -> None:
         """Raises: AceError(UNTRUSTED) if the user has not allowed this host for tools."""
-        if host and host not in self._hosts:
+        if host and host not in self._word.hosts:
             raise AceError.of(
                 ErrorCode.UNTRUSTED,
                 f"This needs another machine, {host}",
@@ -164,7 +166,9 @@ class AgentRunner:
 
     def _with_trust(self, request: messages.AnyRequest) -> messages.AnyRequest:
         if isinstance(request, messages.TraceRequest | messages.CatchRequest):
-            return replace(request, trust_all=False, trusted_sha256=self._store.hashes)
+            request = replace(request, trust_all=False, trusted_sha256=self._store.hashes)
+        if isinstance(request, messages.TraceRequest):
+            return replace(request, word=self._word)
         return request
 
     def _cover(self, problems: tuple[Problem, ...]) -> bool:
@@ -181,7 +185,7 @@ class AgentRunner:
         return replace(event, problems=tuple(map(self._refusal, event.problems)))
 
     def _refusal(self, problem: Problem) -> Problem:
-        if problem.code is not ErrorCode.UNTRUSTED:
+        if problem.code is not ErrorCode.UNTRUSTED or not hash_in(problem):
             return problem
         return replace(problem, remedy=_remedy(self._recipe or problem.where))
 

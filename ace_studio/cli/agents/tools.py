@@ -15,8 +15,9 @@ from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.results import RESULT_NAME
 from ace_studio.records.roots import Roots, resolved
 
-_KEPT_BACK = frozenset({"trust", "contain", "python", "as_json"})
-"""Options that no tool has: trust, containment and programs to run are the user's, and the answer is always JSON."""
+_KEPT_BACK = frozenset({"trust", "contain", "python", "host", "hosts", "send", "as_json"})
+"""Options that no tool has: trust, containment, programs to run and what may be sent are the user's, and the answer is
+always JSON."""
 _SUFFIXES = {"save": (".toml",), "save_patch": (".patch", ".diff")}
 """Arguments that name a file to write: how its name ends, so that no tool writes over code or settings."""
 _TYPES = {bool: "boolean", int: "integer", float: "number"}
@@ -70,7 +71,7 @@ class ToolRow:
 ROWS = (
     ToolRow("inspect", "Open a file with this first; `entries` are the callables that may make the model.",
             is_read_only=True),
-    ToolRow("doctor", without=("host",), is_read_only=True),
+    ToolRow("doctor", is_read_only=True),
     ToolRow("trace", "`capture.graph_breaks` says where capture stops, and why; `fix` tries what helps there.",
             is_read_only=True),
     ToolRow("fix", "Explains a graph break (`at`) by what was tried there, and what came of it."),

@@ -23,7 +23,6 @@ from ace_studio.engine.load.import_gate import GATE, hashes_of
 from ace_studio.engine.load.imports_beside import imports_beside
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
-from ace_studio.engine.load.outside import outside_files
 from ace_studio.engine.load.proposals import ProposedRow, examples_of
 from ace_studio.engine.load.sniff import bad_file, checked_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
@@ -35,6 +34,7 @@ from ace_studio.engine.load.written_weights import write_out_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.messages import WEIGHTS_ALONE, Phase
+from ace_studio.records.outside import outside_files
 from ace_studio.records.recipes.named_source import named_source
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.shards import with_shards

@@ -31,8 +31,8 @@ from ace_studio.records.hosts import HOST_WORD, HostReport
 from ace_studio.session.session import Session
 
 _THERE = tr(
-    "Jobs of this recipe run there, and their files are sent there once you trust them. The system's ssh makes the "
-    "connection, with your keys and known hosts; no password is asked for."
+    "Jobs of this recipe run there, and their files are sent there once you trust them and allow the list of them. The "
+    "system's ssh makes the connection, with your keys and known hosts; no password is asked for."
 )
 _HERE = tr(
     "This Python loads and runs the models of the folder below, with its packages. It is kept in your settings, never "

@@ -88,8 +88,8 @@ class Studio:
     def _ask_environment(self, document: Document, parts: frozenset[Part]) -> None:
         """Query the environment of the chosen engine as soon as it is idle: targets are disabled until then."""
         engine = document.recipe.engine
-        if document.activity.state is not EngineState.IDLE or (engine.host and not document.is_trusted):
-            return  # opening a stranger's recipe connects to nobody
+        if document.activity.state is not EngineState.IDLE or not self.session.jobs.may_connect():
+            return
         which = engine, "" if engine.host else self.session.settings.chosen_interpreter(document.folder)
         is_other = which != self._environment_engine
         is_wanted = document.environment is None and Part.ACTIVITY in parts

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ace_studio.gui.style.language import told, tr
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import RunStatus, TargetRun
+from ace_studio.records.sending import host_of
 from ace_studio.session.document import Document
 from ace_studio.session.kept.trust import contents_of, hash_in
 
@@ -34,6 +35,13 @@ def failed_targets(document: Document) -> list[tuple[Problem, str]]:
         return []
     failed = [run for run in document.runs if run.status is RunStatus.FAILED and run.error not in document.problems]
     return [(run.error, f"{run.target} {run.built_words}".strip()) for run in failed if run.error is not None]
+
+
+def question_text(problem: Problem) -> str:
+    """What the user is asked to allow: a file, or files that would be sent, with the list of them."""
+    if not host_of(hash_in(problem)):
+        return f"{told(problem.what)}: {problem.where}"
+    return "\n".join([f"{told(problem.what)}: {told(problem.why)}", *problem.details.splitlines()[1:]])
 
 
 def also_asked_for(document: Document) -> list[Problem]:

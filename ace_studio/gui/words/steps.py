@@ -13,8 +13,10 @@ from ace_studio.records.messages import WEIGHTS_ALONE
 from ace_studio.records.recipes.named_source import COLLECTIONS
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import RunStatus
+from ace_studio.records.sending import host_of
 from ace_studio.session.document import Document, JobKind
 from ace_studio.session.job_queue import start_problem
+from ace_studio.session.kept.trust import hash_in
 
 
 class StepState(StrEnum):
@@ -160,7 +162,10 @@ def _plan_words(document: Document) -> str:
 def _todo(step: str, document: Document) -> str:
     plan = _done(document)["plan"]
     name = PurePath(document.file.path).name if document.file is not None else document.title
-    if also := also_asked_for(document):
+    also = also_asked_for(document)
+    if any(host_of(hash_in(problem)) for problem in also):
+        trust = tr("Files would be sent to another machine: look at the list, then allow it")
+    elif also:
         names = ", ".join(PurePath(problem.where).name for problem in also)
         trust = tr("{names} is needed too: look at where it lies, then allow it", names=names)
     elif document.has_changed_since_trust:

@@ -21,7 +21,7 @@ from ace_studio.jobs.devices.conversation import Started, Told
 from ace_studio.jobs.devices.measure_there import lock_file
 from ace_studio.jobs.devices.order import Order, SentArtifact, SentInput
 from ace_studio.records.devices import Device
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 
 FOLDER = "/data/local/tmp/ace-studio"
 TOOLS = {"onnxruntime": "onnxruntime_perf_test", "executorch": "executor_runner"}
@@ -206,8 +206,11 @@ def _laid_down(phone: Phone, artifact: SentArtifact, order: Order, here: Path, t
     is_onnx = artifact.runtime == "onnxruntime"
     inputs = f"{there}/test_data_set_0" if is_onnx else f"{there}/inputs"
     phone.shell(f"rm -rf {there}; mkdir -p {inputs}")
-    for file in artifact.files:
-        phone.adb("push", file.path, f"{there}/{file.name}")
+    for file in artifact.files:  # a copy, because adb would open whatever has the name then
+        what, where = "An artifact cannot be read", file.source.name
+        with explained(ErrorCode.NOT_FOUND, what, where=where), file.source.open() as stream:
+            (here / "artifact").write_bytes(stream.read())
+        phone.adb("push", str(here / "artifact"), f"{there}/{file.name}")
     names = []
     for number, given in enumerate(order.inputs):
         names.append(f"input_{number}.pb" if is_onnx else f"input_{number}.bin")

@@ -16,10 +16,13 @@ from ace_studio.jobs.devices.order import BUDGET_S, Order
 from ace_studio.jobs.hosts.ssh import FIRST_WORDS, connection_problem, no_ssh, python_command, ssh_environment
 from ace_studio.jobs.launch import LaunchOptions, clean_environment, default_interpreter
 from ace_studio.records.devices import Device, DeviceKind
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
+from ace_studio.records.sending import LeavingFile
 
 SCRIPT = Path(__file__).with_name("measure_there.py")
 Told = Callable[[dict[str, Any]], None]
+Contents = Mapping[str, bytes | LeavingFile]
+"""What a device may ask for, by its SHA-256."""
 Started = Callable[[subprocess.Popen[bytes]], object]
 """Gets the process, so that another thread can end it."""
 _TAIL_BYTES = 20_000
@@ -28,7 +31,7 @@ _END_S = 3.0
 
 def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> dict[str, Any]:
     """The order as ``measure_there.py`` reads it. On this machine artifacts are opened where they lie."""
-    here = {file.sha256: file.path for one in order.artifacts for file in one.files} if is_here else {}
+    here = {file.sha256: str(file.source.path) for one in order.artifacts for file in one.files} if is_here else {}
     return {
         "artifacts": [
             {
@@ -51,16 +54,16 @@ def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> 
     }
 
 
-def contents_of(order: Order) -> dict[str, bytes | Path]:
-    """What the device may ask for, by its SHA-256."""
-    found: dict[str, bytes | Path] = {one.sha256: one.content for one in order.inputs}
-    return found | {file.sha256: Path(file.path) for one in order.artifacts for file in one.files}
+def contents_of(order: Order) -> Contents:
+    """What is sent for an order."""
+    found: dict[str, bytes | LeavingFile] = {one.sha256: one.content for one in order.inputs}
+    return found | {file.sha256: file.source for one in order.artifacts for file in one.files}
 
 
 def talk(
     device: Device,
     document: Mapping[str, Any],
-    contents: Mapping[str, bytes | Path],
+    contents: Contents,
     *,
     tell: Told,
     started: Started = lambda _process: None,
@@ -89,7 +92,10 @@ def talk(
 
 
 def _converse(
-    process: subprocess.Popen[bytes], document: Mapping[str, Any], contents: Mapping[str, bytes | Path], tell: Told
+    process: subprocess.Popen[bytes],
+    document: Mapping[str, Any],
+    contents: Contents,
+    tell: Told,
 ) -> tuple[str, bool]:
     """What the process printed to stderr, and whether it came to its end."""
     said, is_done = bytearray(), False
@@ -124,13 +130,15 @@ def _command(device: Device) -> tuple[list[str], dict[str, str]]:
     return [python, "-u", "-c", FIRST_WORDS], clean_environment(LaunchOptions(interpreter=python), os.environ)
 
 
-def _send(stream: IO[bytes], contents: list[bytes | Path], tell: Told) -> None:
+def _send(stream: IO[bytes], contents: list[bytes | LeavingFile], tell: Told) -> None:
     for number, content in enumerate(contents, start=1):
         tell({"kind": "progress", "detail": f"sending file {number} of {len(contents)}", "fraction": None})
         if isinstance(content, bytes):
             stream.write(b"%d\n%s" % (len(content), content))
         else:
-            with content.open("rb") as source:
+            with explained(ErrorCode.NOT_FOUND, "An artifact cannot be read", where=content.name):
+                source = content.open()
+            with source:
                 stream.write(b"%d\n" % os.fstat(source.fileno()).st_size)
                 while part := source.read(1 << 20):
                     stream.write(part)

@@ -18,6 +18,7 @@ from ace_studio.jobs.devices.order import make_order
 from ace_studio.records.devices import Device, DeviceCheck, DeviceKind
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.results import DeviceFigure, Result
+from ace_studio.records.sending import Word
 from ace_studio.records.targets import TARGET_ROWS
 
 
@@ -28,7 +29,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     problems: dict[int, Problem]
 
 
-def measure_on(
+def measure_on(  # noqa: PLR0913 - each is one fact of the measurement
     device: Device,
     result: Result,
     folder: Path,
@@ -38,6 +39,7 @@ def measure_on(
     tell: Told = lambda _event: None,
     started: Started = lambda _process: None,
     locks: tuple[str, ...] = (),
+    word: Word | None = None,
 ) -> Measured:
     """Measure the artifacts of a finished run on a device, all in the same rounds.
 
@@ -50,10 +52,13 @@ def measure_on(
         tell: Gets progress and waiting, as `measure_there` says them.
         started: Gets the process, so that it can be ended from another thread.
         locks: More files to lock there meanwhile; only for this machine.
+        word: What the user named by hand to be sent.
 
     Raises: AceError if there is nothing to measure, or the device cannot be used.
     """
-    order = make_order(result, folder, indices, is_trusted=is_trusted)
+    is_here = device.kind is DeviceKind.LOCAL
+    place = "" if is_here else device.name
+    order = make_order(result, folder, indices, is_trusted=is_trusted, device=place, word=word)
     measured = Measured(figures={}, problems=dict(order.problems))
     if not order.artifacts:
         return measured
@@ -77,7 +82,6 @@ def measure_on(
     if device.kind is DeviceKind.ADB:
         measure_android(device, order, tell=take, started=started)
         return measured
-    is_here = device.kind is DeviceKind.LOCAL
     document = as_document(order, is_here=is_here, locks=locks if is_here else ())
     talk(device, document, contents_of(order), tell=take, started=started)
     return measured

@@ -19,7 +19,8 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.file import parse_recipe
 from ace_studio.records.results import INPUTS_NAME, Result, RunStatus, TargetRun
 from ace_studio.records.run_artifact import artifact_files, run_artifact
-from ace_studio.records.safe_file import file_sha256, read_plain
+from ace_studio.records.safe_file import read_plain
+from ace_studio.records.sending import Departure, LeavingFile, SendVerdict, Word, leaving
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding, TensorSpec, Values, ValueSource, is_file_value, read_values
 from ace_studio.records.untrusted import untrusted_problem
@@ -52,8 +53,8 @@ class SentFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Relative to the artifact's folder."""
     sha256: str
-    path: str
-    """Where it lies here."""
+    source: LeavingFile
+    """Which file that is here."""
 
 
 class SentArtifact(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,10 +101,18 @@ def make_order(
     indices: Sequence[int] = (),
     *,
     is_trusted: Callable[[str], bool] = lambda _sha256: False,
+    device: str = "",
+    word: Word | None = None,
 ) -> Order:
     """What to send for some runs of a result, or for all that have an artifact.
 
-    ``is_trusted`` says by its SHA-256 whether an artifact that holds code may be opened; others are not asked about.
+    Args:
+        result: Of the run.
+        folder: The run's own; what links of it lead to elsewhere is not sent.
+        indices: Of the runs.
+        is_trusted: Whether an artifact that holds code may be opened, by its SHA-256; others are not asked about.
+        device: What is sent to; empty if nothing leaves this machine.
+        word: What the user named by hand.
 
     Raises: AceError(NOT_FOUND) if no run has one; UNSUPPORTED for an input of a type that cannot be made up.
     """
@@ -119,7 +128,7 @@ def make_order(
     artifacts, problems = [], {}
     for index in chosen:
         try:
-            artifact = _artifact(result, index, folder)
+            artifact = _artifact(result, index, folder, device, word)
             first = artifact.files[0]
             if artifact.runtime in HOLDS_CODE and not is_trusted(first.sha256):
                 raise AceError(_untrusted(first))
@@ -136,26 +145,30 @@ def make_order(
     )
 
 
-def _artifact(result: Result, index: int, folder: Path) -> SentArtifact:
-    artifact = run_artifact(result.runs, index, folder)
+def _artifact(result: Result, index: int, folder: Path, device: str, word: Word | None) -> SentArtifact:
+    artifact = run_artifact(result.runs, index, folder.absolute())
     run = result.runs[index]
     _check_movable(result, run, artifact)
-    files = artifact_files(artifact)
-    names = {path: path.relative_to(artifact.parent).as_posix() for path in files}
+    files = leaving(artifact_files(artifact), folder, word)
+    if device and (refused := Departure(folder=folder, files=files).refusals(device, is_named=True)):
+        raise AceError(*refused)
     row = TARGET_ROWS[run.target]
     versions = {name: str(result.environment[name]) for name in ("torch", *row.packages) if name in result.environment}
     return SentArtifact(
         index=index,
         label=f"{run.target} {run.built_precision}".strip(),
         runtime=row.opener or run.target,
-        files=tuple(SentFile(name=names[path], sha256=file_sha256(path), path=str(path.resolve())) for path in files),
+        files=tuple(
+            SentFile(name=one.name.relative_to(artifact.parent).as_posix(), sha256=one.sha256(), source=one)
+            for one in files
+        ),
         wanted={name: f"{name}=={version.partition('+')[0]}" for name, version in versions.items()},
     )
 
 
 def _untrusted(file: SentFile) -> Problem:
     remedy = "Measure the folder of a run in your history; if you trust who made this one: ace-studio measure … --trust"
-    return replace(untrusted_problem(Path(file.path), file.sha256, "what it brings, on the device"), remedy=remedy)
+    return replace(untrusted_problem(file.source.path, file.sha256, "what it brings, on the device"), remedy=remedy)
 
 
 def _check_movable(result: Result, run: TargetRun, artifact: Path) -> None:
@@ -190,7 +203,10 @@ def _inputs(result: Result, folder: Path) -> tuple[SentInput, ...]:
     findings = result.capture.inputs if result.capture else ()
     orders = {at: finding.memory_order for at, finding in enumerate(findings)}
     try:
-        stored = read_stored(read_plain(folder / INPUTS_NAME, most=_LARGEST_INPUTS))
+        (kept,) = leaving([folder.absolute() / INPUTS_NAME], folder)
+        if kept.verdict is not SendVerdict.GOES:
+            return _made_up(result, findings)
+        stored = read_stored(read_plain(kept.path, most=_LARGEST_INPUTS))
     except (OSError, ValueError, KeyError):
         return _made_up(result, findings)
     return tuple(

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from ace_studio.jobs.autopsy import cannot_start
 from ace_studio.jobs.boot import OLDEST_PYTHON
 from ace_studio.jobs.hosts.probe import MARK
@@ -122,7 +124,7 @@ def _report(host: str, python: str, found: dict[str, Any], seconds: float) -> Ho
     refusal, packages = str(found.pop("disk_refusal")), dict(found["packages"])
     missing = tuple(text for name, text in NEEDED.items() if not _fits(packages.get(name, ""), text))
     called = python_words(found["executable"] or python)
-    install = f"{called} -m pip install {' '.join(map(_quoted, missing))}" if missing else ""
+    install = f"{called} -m pip install {' '.join(map(repr, missing))}" if missing else ""
     targets = {
         row.name: f"{called} -m {row.install}"
         if row.install.startswith("pip ") and any(name.replace("_", "-") not in packages for name in row.packages)
@@ -133,11 +135,7 @@ def _report(host: str, python: str, found: dict[str, Any], seconds: float) -> Ho
     report = HostReport(
         host=host, python=python, **found, missing=missing, install=install, targets=targets, seconds=seconds
     )
-    return HostReport(**{**_fields(report), "problems": tuple(_problems(report, refusal))})
-
-
-def _fields(report: HostReport) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in report.__struct_fields__}
+    return replace(report, problems=tuple(_problems(report, refusal)))
 
 
 def _problems(report: HostReport, refusal: str) -> list[Problem]:
@@ -170,28 +168,17 @@ def _problems(report: HostReport, refusal: str) -> list[Problem]:
                 where=report.executable,
             )
         )
+    what, why = "", refusal
     if refusal:
-        fault = system_problem(OSError(refusal))
-        what = f"No file can be written on {place}"
-        found.append(
-            Problem(
-                code=ErrorCode.SYSTEM,
-                what=f"{what}: {fault.what[0].lower()}{fault.what[1:]}" if fault else what,
-                why=refusal,
-                remedy="Make room there, or set XDG_CACHE_HOME there to a folder with room",
-                where=f"{report.host}:{report.cache}".removeprefix(":"),
-            )
-        )
+        fault, what = system_problem(OSError(refusal)), f"No file can be written on {place}"
+        what = f"{what}: {fault.what[0].lower()}{fault.what[1:]}" if fault else what
     elif report.disk_free_bytes < LEAST_FREE_BYTES:
-        found.append(
-            Problem(
-                code=ErrorCode.SYSTEM,
-                what=f"The disk of {place} is nearly full",
-                why=f"{report.disk_free_bytes / 1e6:.0f} MB are free, and {LEAST_FREE_BYTES / 1e6:.0f} MB are needed",
-                remedy="Make room there, or set XDG_CACHE_HOME there to a folder with room",
-                where=f"{report.host}:{report.cache}".removeprefix(":"),
-            )
-        )
+        what = f"The disk of {place} is nearly full"
+        why = f"{report.disk_free_bytes / 1e6:.0f} MB are free, and {LEAST_FREE_BYTES / 1e6:.0f} MB are needed"
+    if what:
+        remedy = "Make room there, or set XDG_CACHE_HOME there to a folder with room"
+        where = f"{report.host}:{report.cache}".removeprefix(":")
+        found.append(Problem(code=ErrorCode.SYSTEM, what=what, why=why, remedy=remedy, where=where))
     return found
 
 
@@ -203,7 +190,3 @@ def _fits(version: str, requirement: str) -> bool:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.match(r"[\d.]*\d", version)[0].split("."))  # type: ignore[index]
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'"

@@ -27,6 +27,7 @@ from ace_studio.jobs.hosts import frames
 from ace_studio.records import containment, messages
 from ace_studio.records.bundle import Bundle, BundledFile, missing, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.outside import sent_along
 from ace_studio.records.recipes.recipe import LimitsChoice
 from ace_studio.records.safe_file import file_sha256, is_running
 from ace_studio.records.system_faults import system_problem
@@ -304,7 +305,8 @@ def _moved(
         if target.is_file() and not kept.samefile(target) and file_sha256(target) != sent.sha256:
             target.unlink()
     folder = unpack(bundle, {}, store, root)
-    request = replace(request, recipe=bundle.recipe, folder=str(folder))
+    trusted = (*request.trusted_sha256, *sent_along(bundle.recipe, folder, root.resolve()))
+    request = replace(request, recipe=bundle.recipe, folder=str(folder), trusted_sha256=trusted)
     match request:
         case messages.RunRequest():
             return replace(request, output=str(output), timing_lock=str(store.parent / "timing.lock"))

@@ -14,20 +14,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from ace_studio.jobs.channel import ChannelLost
 from ace_studio.jobs.hosts import frames
-from ace_studio.jobs.hosts.packing import files_to_send, untrusted_files
+from ace_studio.jobs.hosts.packing import checked_departure
 from ace_studio.jobs.hosts.places import Places, output_of
 from ace_studio.jobs.hosts.transport import HostConnection, KeeperGone
 from ace_studio.records import messages
-from ace_studio.records.bundle import Bundle
+from ace_studio.records.bundle import Bundle, bundle_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import EngineChoice, LimitsChoice
+from ace_studio.records.sending import Departure, LeavingFile
 
 RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Pauses between attempts to connect again; the last one repeats."""
@@ -47,9 +47,10 @@ class _Job:
     contain: bool | None
     is_strange: bool
     limits: LimitsChoice | None
+    departure: Departure | None = None
     bundle: Bundle | None = None
-    sources: dict[str, Path] = field(default_factory=dict)
-    """Where the content of each hash lies here."""
+    sources: dict[str, LeavingFile] = field(default_factory=dict)
+    """Which file has the content of each hash."""
     places: Places | None = None
     is_cancelled: bool = False
     grace_s: float = 3.0
@@ -100,16 +101,22 @@ class HostLink:
     ) -> bool:
         """Send a request with the files that it needs; its events come to ``put``. False if the link is over.
 
-        Nothing is connected and nothing leaves this machine for files that the user does not trust.
+        Nothing is connected and nothing leaves this machine before the user trusts the code and lets the files go.
         """
-        if refused := untrusted_files(request):
+        departure, refused = None, tuple[Problem, ...]()
+        if isinstance(request, messages.TraceRequest):
+            try:
+                departure, refused = checked_departure(request)
+            except (AceError, OSError) as error:
+                refused = error.problems if isinstance(error, AceError) else (_unreadable(error),)
+        if refused:
             self._put(messages.JobFailed(job=request.job, problems=refused))
             return True
         with self._lock:
             if self.over.is_set():
                 return False
             self._count += 1
-            job = _Job(self._count, request, contain, is_strange, limits)
+            job = _Job(self._count, request, contain, is_strange, limits, departure)
             self._jobs[job.number] = job
             self._work.put(partial(self._ask, job))
             if not self._threads:
@@ -261,15 +268,12 @@ class HostLink:
                     self.over.wait(0.05)  # until it is known that the connection is lost
 
     def _ask(self, job: _Job) -> None:
-        """Send a request; the first time, find its files."""
+        """Send a request; the first time, hash its files."""
         if job.number not in self._jobs:
             return
         try:
-            if isinstance(job.request, messages.TraceRequest) and job.bundle is None:
-                self._pack(job, job.request)
-        except AceError as error:
-            self._end(job, messages.JobFailed(job=job.request.job, problems=error.problems))
-            return
+            if job.departure is not None and job.bundle is None:
+                self._pack(job, job.departure)
         except OSError as error:
             self._end(job, messages.JobFailed(job=job.request.job, problems=(_unreadable(error),)))
             return
@@ -289,15 +293,17 @@ class HostLink:
             )
         )
 
-    def _pack(self, job: _Job, request: messages.TraceRequest) -> None:
-        """Find the files of a request. Raises: AceError(NOT_FOUND or UNSUPPORTED); OSError."""
+    def _pack(self, job: _Job, departure: Departure) -> None:
+        """Hash the files of a request. Raises: OSError."""
         self._tell_progress(messages.Phase.SEND, "finding the files")
-        folder = Path(request.folder).absolute()
-        bundle, job.sources = files_to_send(request.recipe, folder)
+        assert isinstance(job.request, messages.TraceRequest)
+        for line in departure.stay_lines:
+            self._say(line)
+        bundle, job.sources = bundle_of(job.request.recipe, departure)
         job.places = Places(
-            folder,
+            departure.folder,
             bundle.folder,
-            output_of(request),
+            output_of(job.request),
             files_there=f"{self._folder}/{frames.files_folder(bundle)}",
             output_there=f"{self._folder}/{job.number}/{frames.OUTPUT}",
         )
@@ -307,9 +313,9 @@ class HostLink:
         """Send the contents that the keeper wants, in pieces."""
         sent = 0
         try:
-            total = sum(job.sources[one].stat().st_size for one in hashes) or 1
-            for path, sha256 in ((job.sources[one], one) for one in hashes):
-                with path.open("rb") as stream:
+            total = sum(job.sources[one].size for one in hashes) or 1
+            for sha256 in hashes:
+                with (file := job.sources[sha256]).open() as stream:
                     data = stream.read(frames.CHUNK_BYTES)
                     while True:
                         if job.number not in self._jobs or job.is_cancelled:
@@ -318,7 +324,7 @@ class HostLink:
                         piece = frames.Content(number=job.number, sha256=sha256, data=data, is_last=not following)
                         self._transmit(piece)
                         sent += len(data)
-                        detail = f"{path.name} to {self._engine.host}"
+                        detail = f"{file.name.name} to {self._engine.host}"
                         event = messages.Progress(phase=messages.Phase.SEND, detail=detail, fraction=sent / total)
                         self._put(replace(event, job=job.request.job))
                         data = following

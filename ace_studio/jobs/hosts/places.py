@@ -16,6 +16,7 @@ from ace_studio.records import messages
 from ace_studio.records.bundle import BundledFile
 from ace_studio.records.results import RESULT_NAME
 from ace_studio.records.safe_file import file_sha256, temporary_prefix, write_atomically
+from ace_studio.records.sending import Word, host_of
 
 _WITH_PATHS = frozenset({RESULT_NAME, "report.html"})
 """Results that name the user's files; the others are kept as they came, byte by byte."""
@@ -76,7 +77,10 @@ class Places:
         return content
 
     def there(self, request: messages.AnyRequest) -> messages.AnyRequest:
-        """The request with a file that it names written relative to the root of the bundle."""
+        """The request with a file that it names relative to the root, and without what concerns this machine alone."""
+        if isinstance(request, messages.TraceRequest):
+            code = tuple(one for one in request.trusted_sha256 if not host_of(one))
+            request = replace(request, word=Word(), trusted_sha256=code)
         if isinstance(request, messages.FixRequest) and request.file:
             with suppress(ValueError):
                 inside = Path(request.file).absolute().relative_to(self._root)

@@ -9,6 +9,7 @@ import msgspec
 from ace_studio.records.errors import Problem
 from ace_studio.records.recipes.recipe import EngineChoice, Recipe
 from ace_studio.records.results import CaptureAttempt
+from ace_studio.records.sending import Word
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -33,6 +34,8 @@ class TraceRequest(Request, frozen=True, kw_only=True):
     """Hashes of files that the user said may run."""
     trust_all: bool = False
     """The command line's ``--trust``."""
+    word: Word = Word()
+    """What the user said may be sent to the engine, if that is on another machine."""
     rungs_done: tuple[CaptureAttempt, ...] = ()
     """Capture attempts in an engine process that died during one of them. Methods that failed are not tried again."""
 

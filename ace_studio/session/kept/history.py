@@ -328,22 +328,23 @@ class History:
         Raises: AceError(NOT_FOUND) if the database cannot be written.
         """
         with self._open() as database:
-            rows = database.execute("SELECT id, result_json FROM run WHERE output = ?", (str(output),)).fetchall()
-            for run_id, stored in rows:
-                with suppress(msgspec.DecodeError, TypeError):
-                    if is_same_run(decode_result(stored), result):
-                        content = msgspec.json.encode(result)
-                        database.execute("UPDATE run SET result_json = ? WHERE id = ?", (content, run_id))
+            content = msgspec.json.encode(result)
+            for run_id, stored in _stored(database, "output", str(output.absolute())):
+                if is_same_run(stored, result):
+                    database.execute("UPDATE run SET result_json = ? WHERE id = ?", (content, run_id))
 
     def has_artifact(self, output: Path, sha256: str) -> bool:
         """Whether a run of this user wrote an artifact with this content into a folder. Raises: as `list`."""
         with self._open() as database:
-            rows = database.execute("SELECT result_json FROM run WHERE output = ?", (str(output),)).fetchall()
-        for (stored,) in rows:
-            with suppress(msgspec.DecodeError, TypeError):
-                if any(sha256 and run.artifact_sha256 == sha256 for run in decode_result(stored).runs):
-                    return True
-        return False
+            found = [run for _, stored in _stored(database, "output", str(output.absolute())) for run in stored.runs]
+        return any(sha256 and run.artifact_sha256 == sha256 for run in found)
+
+    def own_run(self, result: Result) -> PastRun | None:
+        """The record of a result that lies anywhere; None if no run of this user gave it. Raises: as `list`."""
+        with self._open() as database:
+            known = _stored(database, "fingerprint", result.fingerprint)
+        own = [run_id for run_id, one in known if is_same_run(one, result)]
+        return self.get(own[-1]) if own else None
 
     def _set(self, run_id: int, column: str, text: str) -> None:
         with self._open() as database:
@@ -440,6 +441,16 @@ def _last_id(database: sqlite3.Connection) -> int:
 
 def _tags_text(tags: Sequence[str]) -> str:
     return msgspec.json.encode(sorted(set(tags))).decode()
+
+
+def _stored(database: sqlite3.Connection, column: str, value: str) -> list[tuple[int, Result]]:
+    """Number and result of the runs with a value in a column, oldest first; without those whose record is damaged."""
+    found = []
+    rows = database.execute(f"SELECT id, result_json FROM run WHERE {column} = ? ORDER BY id", (value,))
+    for run_id, stored in rows.fetchall():
+        with suppress(msgspec.DecodeError, TypeError):
+            found.append((run_id, decode_result(stored)))
+    return found
 
 
 def _summary(row: Sequence[object]) -> RunSummary:

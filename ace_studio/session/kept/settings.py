@@ -14,6 +14,7 @@ from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.recipe import LimitsChoice
 from ace_studio.records.safe_file import read_or_before, write_private
+from ace_studio.records.sending import Word
 
 Value = str | int | float | bool
 RECENT_LIMIT = 12
@@ -82,6 +83,8 @@ _ROWS = (
     Setting(key="contain", group="Engine", label="Contain jobs that run code",
             help="No network, and writes only in the folder of the run. Needs Linux 6.2. Auto: Try fix, and downloads.",
             default="auto", choices=("auto", "always", "never")),
+    Setting(key="hosts", group="Engine", label="Hosts of your own",
+            help="As user@box, other@box. Recipes may send their folder there without a question.", default=""),
     Setting(key="runs_folder", group="Files", label="Folder of the runs",
             help="Where results and artifacts of runs go. Empty: a folder of the application.", default="",
             is_path=True),
@@ -161,6 +164,11 @@ class Settings:
         """What a job may use where its recipe says nothing."""
         memory_mb, step_s = (float(self.get(key)) for key in ("memory_limit_mb", "step_limit_s"))
         return LimitsChoice(memory_mb=memory_mb, step_s=step_s)
+
+    @property
+    def word(self) -> Word:
+        """What the user lets recipes send without a question."""
+        return Word(hosts=tuple(str(self.get("hosts")).replace(",", " ").split()))
 
     @property
     def contain(self) -> bool | None:

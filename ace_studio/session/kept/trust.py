@@ -13,6 +13,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.messages import FileReport
 from ace_studio.records.safe_file import decode_plain, read_plain, write_private
+from ace_studio.records.sending import host_of
 from ace_studio.session.document import Document
 
 FOLDER = "folder:"
@@ -69,10 +70,22 @@ class TrustStore:
         self.trust(place, f"{FOLDER}{place}")
 
     def trust_covered(self, path: str, sha256: str) -> bool:
-        """Trust a content for as long as its folder is. Returns: whether the content is trusted."""
-        if not self.is_trusted(sha256) and self.folders_of(path):
+        """Trust a content for as long as its folder is. Returns: whether the content is trusted.
+
+        Trust in a folder lets code run; it sends nothing anywhere.
+        """
+        if not host_of(sha256) and not self.is_trusted(sha256) and self.folders_of(path):
             self._for_session[sha256] = path
         return self.is_trusted(sha256)
+
+    def sends_to(self, host: str, folder: str) -> bool:
+        """Whether the user let files of this folder go to a machine, whichever they were."""
+        return any(host_of(key) == host and one.path == folder for key, one in self._files.items())
+
+    @property
+    def sendings(self) -> tuple[str, ...]:
+        """What the user let be sent, in the place of hashes."""
+        return tuple(key for key in self.hashes if host_of(key))
 
     @property
     def files(self) -> tuple[TrustedFile, ...]:

@@ -224,7 +224,8 @@ class ComparisonVerbs:
             remedy = "Choose the result.json that a run wrote into its folder, or a recipe"
             with explained(ErrorCode.BAD_FILE, what, remedy=remedy, of=(OSError, msgspec.DecodeError)):
                 result = decode_result(read_plain(Path(pin.path)))
-            text, folder = result.recipe, result.folder
+            own = self._history.store.own_run(result)
+            text, folder = result.recipe, own.folder if own is not None else ""  # the file's word for it is anybody's
         elif pin.path:
             text = read_recipe_text(Path(pin.path))
         fingerprint = result.fingerprint if result else fingerprint

@@ -243,6 +243,11 @@ class JobVerbs:
         self._start(request, again)
         return request.job
 
+    def may_connect(self) -> bool:
+        """Whether the user let the recipe use the host that it names; opening a stranger's connects to nobody."""
+        host, folder = self._state.document.recipe.engine.host, self._state.document.folder
+        return not host or host in self._settings.word.hosts or self._trust.sends_to(host, folder)
+
     def request_environment(self) -> None:
         """Ask the recipe's engine what its interpreter has; the answer is `Document.environment`."""
         engine = self._state.document.recipe.engine
@@ -346,6 +351,7 @@ class JobVerbs:
             recipe=document.recipe,
             folder=document.folder,
             trusted_sha256=self._trust.hashes,
+            word=self._settings.word,
             **values,
         )
 

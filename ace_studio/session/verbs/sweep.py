@@ -11,11 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio.records import sweeps
-from ace_studio.records.errors import AceError, ErrorCode, explained
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.recipes.file import parse_toml, read_recipe_text, recipe_text
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import decode_plain, file_sha256, read_plain, write_atomically
+from ace_studio.records.sending import host_of
 from ace_studio.records.sweep_file import RECIPE_KEY, checked_documents, checked_sweep, sweep_cells, sweep_text
 from ace_studio.session.kept.settings import Settings
 from ace_studio.session.kept.trust import TrustStore, hash_in
@@ -51,6 +52,8 @@ class SweepVerbs:
         self._settings = settings
         self._link = link
         self._previewed: tuple[object, SweepPreview] = (None, SweepPreview())
+        self._heard = set[str]()
+        """Hashes that the sweeps of this window asked for."""
         self.clock: Callable[[], float] = time.monotonic
 
     @property
@@ -220,7 +223,7 @@ class SweepVerbs:
             order = sweeps.SweepOrder(
                 sweep=sweep, folder=folder, texts=texts, out=self.out, scheduler=now.scheduler, workers=now.workers,
                 interpreter=self._settings.chosen_interpreter(folder), trusted_sha256=self._trust.hashes,
-                contain=self._settings.contain, mlflow=now.mlflow,
+                contain=self._settings.contain, mlflow=now.mlflow, word=self._settings.word,
             )  # fmt: skip
             with explained(ErrorCode.NOT_FOUND, "The sweep could not be started"):
                 self._link.start(order)
@@ -242,6 +245,8 @@ class SweepVerbs:
             case sweeps.JobAdvanced():
                 self._change(at_work=now.at_work | {event.job: event})
             case sweeps.SweepAdvanced(row=row):
+                if row is not None and row.error is not None:
+                    self._heard.add(hash_in(row.error))
                 came = event.kept if row is None else (row,)
                 ended = {one.job for one in came}
                 self._change(
@@ -251,6 +256,8 @@ class SweepVerbs:
                     is_lost=event.is_lost,
                 )  # fmt: skip
             case sweeps.SweepEnded(report=report, problems=problems):
+                rows = report.rows if report is not None else ()
+                self._heard |= {hash_in(one) for one in (*problems, *(row.error for row in rows if row.error))}
                 values = _shown(report) if report is not None else {}
                 self._change(phase=SweepPhase.IDLE, at_work={}, remaining_s=None, problems=problems, **values)
                 self._state.report(*(one for one in problems if one.code is not ErrorCode.CANCELLED))
@@ -271,21 +278,26 @@ class SweepVerbs:
 
     # --- trust ---
 
-    def refused(self) -> tuple[tuple[str, str], ...]:
-        """Path and SHA-256 of the files that jobs were refused for, which are here with that content."""
-        found = {
-            (one.error.where, hash_in(one.error)): None
-            for one in self._now.rows
-            if one.error is not None and one.error.code is ErrorCode.UNTRUSTED
-        }
-        return tuple(one for one in found if _is_here(*one) and not self._trust.is_trusted(one[1]))
+    def asked(self) -> tuple[Problem, ...]:
+        """What the user may allow, so that refused jobs run: code that is here as it was then, and files to be sent.
+
+        What a file of results says of files to be sent does not count: anybody may have written it.
+        """
+        problems = (*self._now.problems, *(one.error for one in self._now.rows if one.error is not None))
+        found = {hash_in(one): one for one in problems if one.code is ErrorCode.UNTRUSTED}
+        return tuple(
+            one
+            for sha256, one in found.items()
+            if not self._trust.is_trusted(sha256)
+            and (sha256 in self._heard if host_of(sha256) else _is_here(one.where, sha256))
+        )
 
     def trust_refused(self) -> None:
         """Let the refused files run as they are, and go on."""
         with self._state.reporting():
-            for path, sha256 in self.refused():
-                if not self._trust.trust_covered(path, sha256):
-                    self._trust.trust(path, sha256)
+            for one in self.asked():
+                if not self._trust.trust_covered(one.where, hash_in(one)):
+                    self._trust.trust(one.where, hash_in(one))
             self.start()
 
 

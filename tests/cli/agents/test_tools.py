@@ -139,3 +139,10 @@ def test_a_number_in_the_history_and_a_model_of_a_package_are_no_paths(tmp_path,
     with_places(ROW["trace"], {"path": "timm:resnet18"}, Roots())
     with pytest.raises(AceError, match="No tool may read"):
         with_places(ROW["compare"], {"first": "12", "second": "there"}, Roots())
+
+
+def test_no_tool_lets_anything_be_sent():
+    for row in ROWS:
+        assert not {"host", "hosts", "send", "scheduler"} & set(tool_schema(row)["properties"])
+    with pytest.raises(AceError, match="no argument 'send'"):
+        words_of(ROW["trace"], {"path": "a.toml", "send": ["../.ssh/id_rsa"]})

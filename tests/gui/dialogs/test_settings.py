@@ -70,6 +70,7 @@ def test_a_changed_value_goes_back_to_the_default_with_one_click(desk, qtbot, ke
         "theme": "light",
         "language": "Deutsch",
         "runs_folder": "/runs",
+        "hosts": "user@box",
         "interpreter": "/python",
         "reopen_last": True,
         "contain": "always",

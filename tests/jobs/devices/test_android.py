@@ -134,3 +134,12 @@ def test_times_are_read_as_the_programs_print_them():
     old = "Model executed successfully 4 time(s) in 10.0 ms."
     assert executor_times(old) == [2.5] and executor_times("nothing") == []
     assert executor_times("Iteration 1 of 1: 9.0 ms\n" + "Iteration 1 of 1: 3.0 ms\n" + old.replace("4", "1")) == [3.0]
+
+
+def test_what_a_strangers_folder_links_to_is_not_pushed(adb, out, tmp_path_factory):
+    calls, diary = adb(), tmp_path_factory.mktemp("home") / "diary"
+    diary.write_text("canary")
+    (out / "a.onnx.data").symlink_to(diary)
+    measured = measure_on(PHONE, result_of(run_of(artifact="a.onnx")), out)
+    assert measured.problems[0].code is ErrorCode.UNTRUSTED and str(diary) in measured.problems[0].where
+    assert not (out / "calls").exists() or not any("push" in one for one in calls())

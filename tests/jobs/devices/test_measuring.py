@@ -6,6 +6,7 @@ import shutil
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.devices import HERE, THIS_MACHINE, make_device
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.sending import Word
 from tests.jobs.devices.runs import result_of, run_of, write_run
+from tests.jobs.hosts.pretended_ssh import CANARY, needs_posix, pretend_ssh
 from tests.jobs.hosts.ssh_host import HOST, needs_ssh
 
 BOX = make_device("box", HOST, sys.executable)
@@ -190,3 +193,25 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
     finally:
         os.close(lock)  # else every later measurement of this process's folder would wait for it
     assert not {*Path(tempfile.gettempdir()).glob("ace-studio-measure-*")} - before
+
+
+@needs_posix
+@pytest.mark.parametrize("planted", ["model.onnx.data", "inputs.safetensors", "model.onnx"])
+def test_what_a_strangers_folder_links_to_is_sent_to_no_device(planted, tmp_path, monkeypatch):
+    ssh, out = pretend_ssh(tmp_path / "far", monkeypatch), tmp_path / "gift"
+    (out / "artifacts").mkdir(parents=True)
+    (out / "artifacts" / "model.onnx").write_bytes(b"model")
+    target, link = tmp_path / "diary", out / "artifacts" / planted
+    header = b'{"0.0": {"dtype": "F32", "shape": [7], "data_offsets": [0, 28]}}'
+    target.write_bytes(len(header).to_bytes(8, "little") + header + CANARY.ljust(28))
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+    result, device = result_of(run_of(artifact="artifacts/model.onnx")), make_device("box", "eve@far", sys.executable)
+    with suppress(AceError):
+        measured = measure_on(device, result, out)
+        if planted == "model.onnx.data":
+            assert measured.problems[0].code is ErrorCode.UNTRUSTED and "--send" in measured.problems[0].remedy
+            measure_on(device, result, out, word=Word(files=(str(target),)))
+            assert CANARY in ssh.received
+            return
+    assert CANARY not in ssh.received

@@ -7,6 +7,7 @@ from pathlib import Path
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import JOB_ENDS, AnyEvent, RunRequest, TraceRequest
 from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
+from ace_studio.records.sending import Word
 from tests.jobs.hosts.ssh_host import HOST
 
 HANDLERS = str(Path(__file__).with_name("host_engine.py"))
@@ -16,7 +17,8 @@ ENGINE = EngineChoice(host=HOST, python=sys.executable)
 def request(folder: Path, entry: str, *, output: Path | None = None, **changed) -> RunRequest | TraceRequest:
     engine = changed.pop("engine", ENGINE)
     recipe = Recipe(model=ModelChoice(source="model.py", entry=entry), engine=engine)
-    more = {"recipe": recipe, "folder": str(folder), "trust_all": True, "job": entry, **changed}
+    word = Word(hosts=(engine.host,))
+    more = {"recipe": recipe, "folder": str(folder), "trust_all": True, "word": word, "job": entry, **changed}
     return TraceRequest(**more) if output is None else RunRequest(output=str(output), **more)
 
 

@@ -10,6 +10,7 @@ from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import JobCancelled, JobFailed, JobFinished, LogLine, Phase, Progress, TraceRequest
 from ace_studio.records.recipes.recipe import EngineChoice, ModelChoice, Recipe
 from ace_studio.records.safe_file import file_sha256
+from ace_studio.records.sending import Word
 from tests.jobs.hosts.linking import ENGINE, follow, request
 from tests.jobs.hosts.ssh_host import HOST, SshHost, needs_ssh
 
@@ -97,14 +98,14 @@ def test_a_job_is_cancelled_within_seconds_also_where_nobody_noticed_that_the_li
 
 
 def test_a_file_that_is_gone_when_its_content_is_asked_for_fails_the_job(client, folder, monkeypatch):
-    found = link.files_to_send
+    found = link.bundle_of
 
     def and_remove(*words):
         bundle, sources = found(*words)
         (folder / "data.txt").unlink()
         return bundle, sources
 
-    monkeypatch.setattr(link, "files_to_send", and_remove)
+    monkeypatch.setattr(link, "bundle_of", and_remove)
     (folder / "data.txt").write_text("sent to nobody yet")
     client.send(request(folder, "work"))
     (problem,) = follow(client)[-1].problems
@@ -161,7 +162,8 @@ def test_a_full_disk_there_is_told_as_that(client, folder, host):
     (folder / "weights.bin").write_bytes(b"w" * 6_000_000)
     engine = EngineChoice(host=HOST, python=str(full))
     recipe = Recipe(model=ModelChoice(source="model.py", weights="weights.bin"), engine=engine)
-    client.send(TraceRequest(job="full", recipe=recipe, folder=str(folder), trust_all=True))
+    word = Word(hosts=(HOST,))
+    client.send(TraceRequest(job="full", recipe=recipe, folder=str(folder), trust_all=True, word=word))
     (problem,) = follow(client)[-1].problems
     assert problem.code is ErrorCode.SYSTEM and problem.what.startswith("A file is larger than this system allows on ")
 

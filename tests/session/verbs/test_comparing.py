@@ -8,7 +8,7 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.results import encode_result
 from ace_studio.session.comparison.graphs import OpChange
-from ace_studio.session.comparison.sides import compared_ops
+from ace_studio.session.comparison.sides import Pin, compared_ops
 from ace_studio.session.document import COMPARING, EngineState, Part
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.session import Session
@@ -203,3 +203,10 @@ def test_a_run_that_is_gone_from_the_history_is_said(opened, engine):
     opened.comparing.show()
     assert opened.document.comparison is None
     assert "There is no run" in opened.document.problems[-1].what
+
+
+def test_the_folder_that_a_strangers_result_names_is_not_taken_over(opened, tmp_path):
+    (tmp_path / "gift").mkdir()
+    stranger = replace(result(), folder="/home/user/private", seconds=77.0)
+    (tmp_path / "gift" / "result.json").write_bytes(encode_result(stranger))
+    assert opened.comparing._side(Pin(name="gift", path=str(tmp_path / "gift" / "result.json"))).folder == ""

@@ -1,8 +1,11 @@
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.sending import Departure, leaving
 from ace_studio.records.sweeps import Axis, RowStatus, SweepAdvanced, SweepEnded, SweepReport, SweepRow, SweepStatus
+from ace_studio.session.kept.trust import hash_in
 from ace_studio.session.session import Session
 from ace_studio.session.sweep_state import SweepPhase
 from tests.session.fake_engine_link import result
@@ -156,3 +159,19 @@ def test_a_sweep_that_is_opened_as_a_file_brings_its_first_recipe_along(opened, 
     assert opened.document.recipe.model.source == "a.onnx"
     assert opened.document.sweep.path == str(file)
     assert opened.sweep.preview().jobs == 6
+
+
+def test_files_to_be_sent_are_asked_for_by_the_sweep_itself_and_never_by_a_file_of_results(opened, link, tmp_path):
+    files = Departure(folder=tmp_path, files=leaving(sorted(tmp_path.glob("*.py")), tmp_path))
+    (problem,) = files.refusals("eve@far", is_named=False)
+    row = SweepRow(job="1", recipe="r", axes={}, status=RowStatus.FAILED, error=problem)
+    report = SweepReport(status=SweepStatus.INCOMPLETE, rows=(row,))
+    (tmp_path / "gift").mkdir()
+    (tmp_path / "gift" / "sweep.json").write_bytes(msgspec.json.encode(report))
+    opened.sweep.set_place(out=str(tmp_path / "gift"))
+    assert opened.document.sweep.rows and opened.sweep.asked() == ()
+    opened.sweep.start()
+    opened.sweep.apply(SweepEnded(report=report))
+    assert opened.sweep.asked() == (problem,)
+    opened.sweep.trust_refused()
+    assert hash_in(problem) in link.orders[-1].trusted_sha256

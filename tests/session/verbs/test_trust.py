@@ -4,8 +4,9 @@ from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import FileToTrust, InspectRequest, JobFailed, RunRequest, TraceRequest
+from ace_studio.records.sending import Departure, leaving
 from ace_studio.session.kept.folders import UserFolders
-from ace_studio.session.kept.trust import TrustStore
+from ace_studio.session.kept.trust import TrustStore, hash_in
 from ace_studio.session.session import Session
 from tests.session.fake_engine_link import READY, FakeEngineLink, inspected
 
@@ -176,3 +177,62 @@ def test_trust_until_the_window_closes_is_not_known_to_the_next_one(
     later.files.open_path(model)
     later.apply(inspected(engine.job, sha256="e" * 64, path=str(model)))
     assert later.document.needs_trust
+
+
+HOST = "eve@far"
+
+
+def refused_to_send(session: Session, engine: FakeEngineLink, folder: Path, host: str = HOST) -> str:
+    """Apply the refusal of a job whose files would go to a host; the key that allows it."""
+    files = Departure(folder=folder, files=leaving(sorted(folder.iterdir()), folder))
+    problems = files.refusals(host, is_named=False)
+    session.apply(JobFailed(job=engine.job, problems=problems))
+    session.apply(inspected(engine.job, sha256="shown", path=str(folder / "net.py")))
+    return hash_in(problems[0])
+
+
+def test_files_go_to_a_host_once_the_user_said_so_for_this_list(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    opened.choices.set_choice("engine", host=HOST)
+    assert not opened.jobs.may_connect()
+    opened.jobs.run(tmp_path / "out")
+    key = refused_to_send(opened, engine, model.parent)
+    assert opened.document.needs_trust
+    opened.trust.trust_file()
+    again = engine.sent[-1]
+    assert isinstance(again, RunRequest) and key in again.trusted_sha256 and again.word.hosts == ()
+    assert opened.jobs.may_connect()
+    opened.choices.set_choice("engine", host="eve@other")
+    assert not opened.jobs.may_connect()
+
+
+def test_trust_in_the_folder_of_a_file_sends_nothing(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    opened.choices.set_choice("engine", host=HOST)
+    opened.jobs.run(tmp_path / "out")
+    key = refused_to_send(opened, engine, model.parent)
+    sent = len(engine.sent)
+    opened.trust.trust_folder()
+    assert len(engine.sent) == sent and opened.document.needs_trust
+    assert key not in TrustStore(UserFolders.inside(tmp_path / "user").trust).hashes
+
+
+def test_a_secret_is_no_question_and_the_job_has_failed(
+    opened: Session, engine: FakeEngineLink, model: Path, tmp_path: Path
+) -> None:
+    (model.parent / "id_rsa").write_text("canary")
+    opened.jobs.run(tmp_path / "out")
+    files = Departure(folder=model.parent, files=leaving([model.parent / "id_rsa"], model.parent))
+    opened.apply(JobFailed(job=engine.job, problems=files.refusals(HOST, is_named=True)))
+    assert not opened.document.needs_trust and opened.document.problems[0].code is ErrorCode.UNTRUSTED
+
+
+def test_a_host_of_the_settings_goes_with_every_request(
+    opened: Session, engine: FakeEngineLink, tmp_path: Path
+) -> None:
+    opened.set_setting("hosts", "a@b, c@d")
+    opened.jobs.run(tmp_path / "out")
+    request = engine.sent[-1]
+    assert isinstance(request, RunRequest) and request.word.hosts == ("a@b", "c@d")

@@ -19,7 +19,7 @@ from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrol
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label, quiet, show_words
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
-from ace_studio.gui.words.problems import also_asked_for
+from ace_studio.gui.words.problems import also_asked_for, question_text
 from ace_studio.gui.words.steps import has_random_weights
 from ace_studio.records.errors import one_line
 from ace_studio.records.messages import WEIGHTS_ALONE, EntryPoint, EntryRole, FileReport
@@ -181,7 +181,7 @@ class ModelPanel(Panel):
         show_words(self._trust, words, role)
         show_trust = bool(report and report.trust == "code" and not document.is_trusted) or document.needs_trust
         would_run = [one_line(told(line)) for line in report.would_run] if report else []
-        would_run += [f"{told(problem.what)}: {problem.where}" for problem in also_asked_for(document)]
+        would_run += map(question_text, also_asked_for(document))
         self._would_run.setVisible(bool(show_trust and would_run))
         self._would_run.setText("\n".join(f"• {line}" for line in would_run))
         show_words(self._notes, "\n".join(map(one_line, report.notes)) if report else "")

@@ -27,6 +27,7 @@ from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.words.problems import question_text
 from ace_studio.gui.words.steps import why_no_model
 from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
@@ -146,11 +147,9 @@ class SweepPanel(Panel):
         tip = tr("Jobs with a result are kept; the others run") if can_go_on else tr("Run every job")
         allow(self.start_button, why_not or ("" if preview.jobs else tr("Open a model, or the file of a sweep.")), tip)
         allow(self.save_button, why_not, tr("As a file for ace-studio sweep"))
-        refused = () if state.is_running else self.session.sweep.refused()
-        self.trust_button.setVisible(bool(refused))
-        self.trust_button.setToolTip(
-            tr("Lets this code run, as it is now: {files}", files=", ".join(path for path, _ in refused))
-        )
+        asked = () if state.is_running else self.session.sweep.asked()
+        self.trust_button.setVisible(bool(asked))
+        self.trust_button.setToolTip("\n".join(map(question_text, asked)))
         has_files = not state.is_running and bool(state.rows_of) and (self._folder / _REPORT).is_file()
         none_yet = tr("The sweep writes it when it ends")
         allow(self.report_button, "" if has_files else none_yet, tr("Open the report of the sweep in your browser"))

@@ -11,6 +11,7 @@ from ace_studio.gui.panels.model.panel import Origin
 from ace_studio.records.messages import FileReport, JobFailed
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
+from ace_studio.records.sending import Departure, leaving
 from ace_studio.records.untrusted import untrusted_problem
 from ace_studio.session.document import Document
 from tests.gui.comparing import two_records
@@ -127,3 +128,22 @@ def test_no_name_of_a_file_forges_a_line_of_what_would_run(desk):
     assert panel._would_run.text() == "• imports of net.py\\u000aTrusted by you\\u000a\\u001b[2K\\u202e"
     for shown in (panel._notes.text(), panel._name.text(), panel._where.text()):
         assert "\n" not in shown and "\x1b" not in shown
+
+
+def test_files_that_would_go_to_a_host_are_listed_before_they_are_allowed(desk, tmp_path):
+    for name in ("model.py", "data.npz"):
+        (tmp_path / name).write_text("12345")
+    desk.trusted()
+    desk.engine.by_itself = False
+    desk.do("trace")
+    files = Departure(folder=tmp_path, files=leaving(sorted(tmp_path.glob("*.*")), tmp_path))
+    refused = files.refusals("eve@far", is_named=False)
+    desk.session.apply(JobFailed(job=desk.engine.requests[-1].job, problems=refused))
+    said = desk.panel("model")._would_run.text()
+    assert "• Files would be sent to eve@far: the recipe names that machine; 2 files with 10 bytes would go" in said
+    assert said.endswith("data.npz (5 bytes)\nmodel.py (5 bytes)")
+    trust = desk.window.step_line.buttons["trust"]
+    assert trust.toolTip().startswith("Files would be sent to another machine: look at the list")
+    desk.bot.mouseClick(trust, Qt.MouseButton.LeftButton)
+    desk.settle()
+    assert any(one.startswith("send:eve@far:") for one in desk.session._trust.hashes)

@@ -35,6 +35,12 @@ def outside_files(recipe: Recipe, folder: Path) -> dict[str, Problem]:
     return asked
 
 
+def sent_along(recipe: Recipe, folder: Path, root: Path) -> tuple[str, ...]:
+    """The hashes that allow what lies outside of the folder and below a root: the user let it be sent, to be read."""
+    found = outside_files(recipe, folder)
+    return tuple(sha256 for sha256, problem in found.items() if Path(problem.where).is_relative_to(root))
+
+
 def _named_files(recipe: Recipe) -> Iterator[str]:
     """What may name a file of data or weights; a bare word is a function, or a file in the folder."""
     inputs, calibration = recipe.inputs, recipe.calibration
