@@ -15,7 +15,7 @@ from ace_studio.jobs.engine_packs import Pack, find_packs, remove
 from ace_studio.jobs.launch import default_interpreter
 from ace_studio.jobs.pack_install import Consent, InstallStep, PackOffer, examine, install
 from ace_studio.jobs.signature import Signer
-from ace_studio.records.errors import AceError, ErrorCode, ExitCode, one_line
+from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.messages import Phase, Progress
 from ace_studio.records.results.words import megabytes
 
@@ -51,13 +51,13 @@ def install_pack(
 
     with console.progress():
         offer = examine(file.expanduser().absolute(), report)
-    console.say(_words(offer))
+    console.say(*_words(offer))
     consent = Consent(sha256=trust, takes_unsigned=True) if trust else _ask(offer, is_agreed=yes)
     with console.progress():
         return _tell(console, install(offer, consent, report))
 
 
-def _words(offer: PackOffer) -> str:
+def _words(offer: PackOffer) -> list[str]:
     """What a person should know before it is installed."""
     signed = {
         Signer.MAKERS: f"by the makers of this program, who say: {offer.signed.comment}",
@@ -72,7 +72,7 @@ def _words(offer: PackOffer) -> str:
         ("signed", signed[offer.signed.signer]),
         ("used for", f"its programs load and run your models, with all that you may do on this machine{place}"),
     )
-    return "\n".join(f"{name}: {one_line(text)}" for name, text in lines)
+    return [f"{name}: {text}" for name, text in lines]
 
 
 def _ask(offer: PackOffer, *, is_agreed: bool) -> Consent:

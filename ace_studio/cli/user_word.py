@@ -97,7 +97,7 @@ def ask(problems: Sequence[Problem], console: Console) -> None:
     sent = [one for one in problems if one not in code]
     for group in ([code] if code else []) + [[one] for one in sent]:
         for problem in group:
-            console.say(f"{problem.where}\n  {problem.why}\n  {problem.details}")
+            console.say(problem.where, f"  {problem.why}", *(f"  {line}" for line in problem.details.split("\n")))
         if not sys.stdin.isatty():
             raise AceError.of(
                 ErrorCode.UNTRUSTED,

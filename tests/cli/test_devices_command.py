@@ -90,7 +90,7 @@ def test_unknown_devices_and_runs_are_errors(out, capsys):
     assert run_command(["measure", str(out), "--device", "nobody"]) == 2
     assert "There is no device 'nobody' in the list" in capsys.readouterr().err
     assert run_command(["measure", str(out / "none"), "--device", "here"]) == 2
-    assert run_command(["measure", "77", "--device", "here"]) == 2
+    assert run_command(["measure", "999999", "--device", "here"]) == 2
 
 
 def test_a_check_shows_what_a_device_has(monkeypatch, capsys):

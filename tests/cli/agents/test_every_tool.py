@@ -23,6 +23,7 @@ from ace_studio.records.roots import Roots
 from ace_studio.records.values import OpValues
 from ace_studio.session import artifacts
 from ace_studio.session.kept.folders import UserFolders
+from ace_studio.session.kept.history import History
 from ace_studio.session.kept.trust import TrustStore
 from tests.cli.fake_engine import result
 from tests.cli.test_advise_command import FAST
@@ -172,6 +173,8 @@ def test_every_tool_is_called_with_every_argument_of_its_schema(tool, work, call
     (answer,) = call((tool, values))
     assert not answer.is_error, answer.content[0].text
     if tool == "run":
+        kept = decode_result((work / "run" / "result.json").read_bytes())
+        History.open_default().add(kept, recipe_toml=kept.recipe, title="mine", folder=kept.folder)
         (answer,) = call((tool, {"repeat": str(work / "run"), "out": str(work / "again")}))
         assert not answer.is_error, answer.content[0].text
 

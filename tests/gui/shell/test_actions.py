@@ -7,7 +7,7 @@ from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtWidgets import QMenu
 
 from ace_studio.gui.shell.actions import ACTIONS, MENUS
-from ace_studio.gui.style.icons import _strokes
+from ace_studio.gui.style.icons import _STROKES
 from ace_studio.records.messages import RunRequest
 from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.plan import Precision
@@ -90,7 +90,7 @@ def test_actions_have_ids_of_their_own_known_menus_icons_and_no_shortcut_twice()
     assert len(set(ids)) == len(ids)
     assert len(set(shortcuts)) == len(shortcuts)
     assert {row.menu for row in ACTIONS} <= set(MENUS)
-    assert {row.icon for row in ACTIONS if row.icon} <= set(_strokes())
+    assert {row.icon for row in ACTIONS if row.icon} <= set(_STROKES)
 
 
 def test_f6_while_the_file_is_looked_at_runs_once_it_is_trusted_and_esc_takes_it_back(desk):

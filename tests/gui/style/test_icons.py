@@ -2,10 +2,10 @@
 
 import pytest
 
-from ace_studio.gui.style.icons import _strokes, stroke_icon, stroke_pixmap
+from ace_studio.gui.style.icons import _STROKES, stroke_icon, stroke_pixmap
 
 
-@pytest.mark.parametrize("name", _strokes())
+@pytest.mark.parametrize("name", _STROKES)
 def test_every_icon_is_drawn_in_its_colour(qapp, name):
     image = stroke_pixmap(name, "#ff0000", size=24, pixel_ratio=2.0).toImage()
     assert image.width() == 48
