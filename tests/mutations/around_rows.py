@@ -206,8 +206,8 @@ AROUND_ROWS = (
     Mutation(
         name="escape-codes-printed",
         path="ace_studio/cli/console.py",
-        old="self._out.print(visible(text))\n",
-        new="self._out.print(text)\n",
+        old='self._out.print(*map(one_line, lines), sep="\\n")',
+        new='self._out.print(*lines, sep="\\n")',
         tests=("cli/test_console.py",),
         harm="A text from a model's file moves the cursor of the terminal and hides lines.",
     ),
