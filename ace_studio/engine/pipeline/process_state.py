@@ -62,9 +62,9 @@ def _set_garbage_collection(wanted: tuple[bool, tuple[int, ...]]) -> None:
     gc.set_threshold(*wanted[1])
 
 
-def _own_variables() -> dict[str, str]:
-    """The environment without what libraries added in jobs: the processes that they start may need that."""
-    return {name: value for name, value in os.environ.items() if name in _named_by_user() or name in _variables_before}
+def _variables(before: frozenset[str]) -> dict[str, str]:
+    """The environment without what libraries added in the job: the processes that they start may need that."""
+    return {name: value for name, value in os.environ.items() if name in before or name in _named_by_user()}
 
 
 def _set_environment(variables: dict[str, str]) -> None:
@@ -180,7 +180,6 @@ _PYTHON = (
     _Setting("stdin, stdout and stderr", lambda: [getattr(sys, name) for name in _STREAMS], _set_streams),
 )
 _SYSTEM = (
-    _Setting("the environment", _own_variables, _set_environment),
     _Setting("the current folder", os.getcwd, os.chdir),
     _Setting("the locale", lambda: locale.setlocale(locale.LC_ALL), lambda kept: locale.setlocale(locale.LC_ALL, kept)),
     _Setting("handlers of signals", _handlers, _set_handlers),
@@ -218,15 +217,16 @@ def _of_posix() -> Iterator[_Setting]:
 
 _SETTINGS = (*_TORCH, *_PYTHON, *_SYSTEM, *(_of_posix() if os.name == "posix" else ()))
 _TOPS = sys.stdlib_module_names | {"torch", "numpy"}
-_variables_before = frozenset(os.environ)
 
 
 class ProcessState:
     """How the process was when this was made. Making one and putting it back takes milliseconds each."""
 
     def __init__(self) -> None:
-        _named_by_user()
-        self._settings = [(one, _read(one)) for one in _SETTINGS]
+        _named_by_user()  # listens from now on
+        variables = functools.partial(_variables, frozenset(os.environ))
+        settings = (*_SETTINGS, _Setting("the environment", variables, _set_environment))
+        self._settings = [(one, _read(one)) for one in settings]
         self._modules = dict(sys.modules)
         self._functions = [(place, dict(vars(place))) for place in _patched_places()]
         self._threads = frozenset(threading.enumerate())
@@ -267,7 +267,7 @@ def _named_by_user() -> set[str]:
     def note(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.putenv":
             frame: Any = sys._getframe(1)
-            while frame is not None and frame.f_globals.get("__name__") in ("os", "_collections_abc"):
+            while frame is not None and frame.f_globals.get("__name__") in ("os", "collections.abc", "_collections_abc"):
                 frame = frame.f_back
             if frame is not None and not is_library_file(frame.f_code.co_filename):
                 named.add(os.fsdecode(arguments[0]))
