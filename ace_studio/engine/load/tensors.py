@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.flow import repeats_without_end, tensor_leaves
 from ace_studio.engine.load import sniff
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
@@ -313,15 +313,18 @@ def _more_than_tensors(path: Path, names: tuple[str, ...], *, details: str = "")
 
 def _reject_inflated(path: Path, content: Any) -> None:
     """Refuse tensors far larger than their stored bytes; copying one would end the process."""
+    endless = sniff.bad_file(
+        path,
+        "holds tables that contain themselves or each other, or nest without end",
+        why="no list of its tensors can be made",
+        remedy="where it was made, save the tensors alone: torch.save(model.state_dict(), path)",
+    )
+    if repeats_without_end(content):
+        raise endless
     try:
         tensors = tensor_leaves(content)
     except RecursionError as error:
-        raise sniff.bad_file(
-            path,
-            "holds tables that contain themselves, or nest without end",
-            why="no list of its tensors can be made",
-            remedy="where it was made, save the tensors alone: torch.save(model.state_dict(), path)",
-        ) from error
+        raise endless from error
     for tensor in tensors:
         if tensor.layout is not torch.strided:
             continue
