@@ -22,7 +22,7 @@ from ace_studio.engine.load.exported import examples_of_program
 from ace_studio.engine.load.huggingface import looks_like_huggingface, read_folder
 from ace_studio.engine.load.huggingface.folder import CONFIG
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
-from ace_studio.engine.load.refused import opening
+from ace_studio.engine.load.refused import newer_container, opening
 from ace_studio.engine.load.roles import loads_weights, trains
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, check_holds_tensors_only, find_state_dicts, read_state_dicts
@@ -214,6 +214,8 @@ def _unpickle(job: LoadJob) -> Any:
             return torch.load(  # noqa: TID251 - trusted, and a whole module cannot be read otherwise
                 job.content, map_location="cpu", weights_only=False, pickle_module=reader
             )
+        except RuntimeError as error:
+            raise newer_container(job.path, str(error)) or error from None
         except (ModuleNotFoundError, AttributeError) as error:
             raise AceError.of(
                 ErrorCode.NOT_FOUND,

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import torch
+
 from ace_studio.engine.load.sniff import bad_file
 from ace_studio.engine.load.user_errors import raised_by_user
 from ace_studio.records.errors import AceError, message_of
@@ -27,6 +29,24 @@ _CAUSES = (
         "import the library that defines the operator, or export the model with operators of {library} alone",
     ),
 )
+
+
+_CONTAINER = re.compile(r"file with version (\d+), but the maximum supported version for reading is (\d+)")
+
+
+def newer_container(path: Path, reason: str) -> AceError | None:
+    """The error for a torch file whose container has a version that this torch does not know; None if it is not that."""
+    found = _CONTAINER.search(reason)
+    if found is None:
+        return None
+    own = torch.__version__
+    return bad_file(
+        path,
+        f"was written in version {found[1]} of torch's file format, and torch {own} reads up to version {found[2]}",
+        why="a newer release of torch wrote it, or its number of the version is false",
+        remedy="open it with the release of torch that wrote it: update torch, or save the file again with this release",
+        details=reason,
+    )
 
 
 def refused_file(path: Path, reason: str, *, library: str, details: str = "") -> AceError:
@@ -68,6 +88,7 @@ def opening(path: Path) -> Iterator[None]:
     except Exception as error:  # torch raises anything on a file that it cannot read
         if raised_by_user(error):
             raise
-        raise refused_file(path, "; ".join([*reasons.said, message_of(error)]), library="torch") from error
+        reason = "; ".join([*reasons.said, message_of(error)])
+        raise newer_container(path, reason) or refused_file(path, reason, library="torch") from error
     finally:
         logger.removeFilter(reasons)

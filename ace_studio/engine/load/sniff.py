@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import stat
 from pathlib import Path
@@ -127,6 +128,13 @@ def unknown_file(path: Path, head: bytes) -> AceError:
     for offset, magic, words in FOREIGN_MAGICS:
         if head[offset : offset + len(magic)] == magic:
             return bad_file(path, f"is {words}", why="its first bytes are those of that format", remedy=_KNOWN_KINDS)
+    if len(head) > 1 and head[0] == 0x80 and 5 < head[1] < 128 and head.endswith(b"."):
+        return bad_file(
+            path,
+            f"is a pickle of protocol {head[1]}, and Python {platform.python_version()} reads up to protocol 5",
+            why="a newer Python wrote it, or its number of the protocol is false",
+            remedy="save it again with an older protocol, as torch.save does",
+        )
     if is_text(head):
         remedy = "open it as a recipe" if path.suffix == ".toml" else _KNOWN_KINDS
         return bad_file(path, "is plain text, not a model", why="its first bytes are text", remedy=remedy)

@@ -22,6 +22,7 @@ from ace_studio.engine.flow import repeats_without_end, tensor_leaves
 from ace_studio.engine.load import sniff
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
+from ace_studio.engine.load.refused import newer_container
 from ace_studio.engine.load.safetensors_header import damaged_safetensors, looks_like_safetensors, read_header
 from ace_studio.engine.load.state_match import StateDict
 from ace_studio.records.errors import AceError, ErrorCode
@@ -245,6 +246,13 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
     try:
         version = np.lib.format.read_magic(file)
         formats = np.lib.format
+        if version not in {(1, 0), (2, 0), (3, 0)}:
+            raise sniff.bad_file(
+                path,
+                f"is a numpy array in version {version[0]}.{version[1]} of its format, and versions 1 to 3 are read here",
+                why="a newer release of numpy wrote it, or its number of the version is false",
+                remedy="open it with the numpy that wrote it, and save it with numpy.save of an older one",
+            )
         read_header_of = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
         shape, is_fortran, dtype = read_header_of(file)
         if dtype.hasobject:
@@ -290,7 +298,7 @@ def _load_weights_only(path: Path, names: tuple[str, ...]) -> Any:
     except pickle.UnpicklingError as error:
         raise _more_than_tensors(path, (), details=str(error)) from error
     except _LOAD_ERRORS as error:
-        raise sniff.bad_file(
+        raise newer_container(path, str(error)) or sniff.bad_file(
             path,
             "is damaged: torch cannot read its tensors",
             why="the file does not hold what its table of contents says",
