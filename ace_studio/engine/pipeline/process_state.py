@@ -5,23 +5,20 @@ What cannot be put back is told in words; the worker then ends, and another one 
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import faulthandler
 import functools
 import gc
 import locale
-import logging
 import os
-import random
+import pkgutil
 import signal
-import socket
 import sys
-import tempfile
 import threading
-import time
+import tomllib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -33,9 +30,9 @@ from torch.utils import data
 
 from ace_studio.engine.load.user_code import is_users_module
 from ace_studio.engine.load.user_errors import is_library_file
-from ace_studio.engine.torch_private import process_wide
 
 _STREAMS = ("stdin", "stdout", "stderr", "excepthook", "unraisablehook", "displayhook", "breakpointhook")
+_TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 _THREAD_GRACE_S = 0.05
 """Seconds that a thread of the model gets to end by itself."""
 
@@ -45,16 +42,24 @@ class _Setting(NamedTuple):
 
     name: str
     read: Callable[[], Any]
-    put_back: Callable[[Any], object] = lambda _: None
-    """Nothing where it cannot be put back."""
+    put_back: Callable[[Any], object]
+
+    @classmethod
+    def of(
+        cls, *, name: str, read: str = "", put_back: str = "", attribute: str = "", arguments: Sequence[object] = ()
+    ) -> _Setting:
+        """A row of the table. Raises: AttributeError if this system has no such function."""
+        if attribute:
+            owner, _, last = attribute.replace(":", ".", 1).rpartition(".")
+            place = pkgutil.resolve_name(owner)
+            setter = pkgutil.resolve_name(put_back) if put_back else partial(setattr, place, last)
+            return cls(name, partial(getattr, place, last), setter)
+        setter = partial(pkgutil.resolve_name(put_back), *arguments) if put_back else lambda _: None
+        return cls(name, partial(pkgutil.resolve_name(read), *arguments), setter)
 
 
 def _set_default_device(device: torch.device) -> None:
     torch.set_default_device(None if device.type == "cpu" else device)
-
-
-def _set_deterministic(mode: int) -> None:
-    torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 
 def _set_garbage_collection(wanted: tuple[bool, tuple[int, ...]]) -> None:
@@ -73,6 +78,10 @@ def _set_environment(variables: dict[str, str]) -> None:
     os.environ.update(variables)
 
 
+def _set_filters(filters: list[Any]) -> None:
+    warnings.filters[:] = filters  # type: ignore[index]
+
+
 def _handlers() -> dict[int, Any]:
     return {number: signal.getsignal(number) for number in signal.valid_signals()}
 
@@ -84,8 +93,38 @@ def _set_handlers(handlers: dict[int, Any]) -> None:
                 signal.signal(number, handler)
 
 
+def _alarms() -> tuple[Any, ...]:
+    """Signals that wait or are held back. Windows has neither."""
+    if os.name != "posix":
+        return ()
+    return signal.pthread_sigmask(signal.SIG_BLOCK, ()), *(signal.getitimer(getattr(signal, one)) for one in _TIMERS)
+
+
+def _set_alarms(alarms: tuple[Any, ...]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, alarms[0])
+    for name, timer in zip(_TIMERS, alarms[1:], strict=True):
+        signal.setitimer(getattr(signal, name), *timer)
+
+
+def _limits() -> dict[int, tuple[int, int]]:
+    try:
+        import resource  # noqa: PLC0415 - does not exist on Windows
+    except ImportError:
+        return {}
+    numbers = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+    return {number: resource.getrlimit(number) for number in numbers}
+
+
+def _set_limits(limits: dict[int, tuple[int, int]]) -> None:
+    import resource  # noqa: PLC0415 - as above
+
+    for number, limit in limits.items():
+        if resource.getrlimit(number) != limit:
+            resource.setrlimit(number, limit)
+
+
 def _set_faulthandler(is_on: bool) -> None:
-    (functools.partial(faulthandler.enable, 2) if is_on else faulthandler.disable)()
+    (partial(faulthandler.enable, 2) if is_on else faulthandler.disable)()
 
 
 def _set_streams(streams: list[Any]) -> None:
@@ -108,7 +147,9 @@ def _flushes_denormals() -> bool:
 
 def _trusted_by_user() -> list[Any]:
     """Classes of the user that may be read with weights_only."""
-    return [one for one in torch.serialization.get_safe_globals() if _is_users(one[0] if isinstance(one, tuple) else one)]
+    return [
+        one for one in torch.serialization.get_safe_globals() if _is_users(one[0] if isinstance(one, tuple) else one)
+    ]
 
 
 def _distrust(_: list[Any]) -> None:
@@ -118,104 +159,27 @@ def _distrust(_: list[Any]) -> None:
     torch.serialization.add_safe_globals(kept)
 
 
-def _attribute(name: str, owner: Any, attribute: str) -> _Setting:
-    return _Setting(name, functools.partial(getattr, owner, attribute), functools.partial(setattr, owner, attribute))
-
-
-_CUDA = torch.backends.cuda
-_TORCH = (
-    _Setting("the default device", torch.get_default_device, _set_default_device),
-    _Setting("modes of torch that it entered", process_wide.modes_entered),
-    _Setting("hooks of all modules", process_wide.global_hooks, process_wide.set_global_hooks),
-    _Setting("the default dtype", torch.get_default_dtype, torch.set_default_dtype),
-    _Setting("the number of threads", torch.get_num_threads, torch.set_num_threads),
-    _Setting("the number of threads between ops", torch.get_num_interop_threads),
-    _Setting("inference mode", torch.is_inference_mode_enabled),
-    _Setting("gradients", torch.is_grad_enabled, torch.set_grad_enabled),
-    *(
-        _Setting(
-            f"autocast on {kind}",
-            functools.partial(torch.is_autocast_enabled, kind),
-            functools.partial(torch.set_autocast_enabled, kind),
-        )
-        for kind in ("cpu", "cuda")
-    ),
-    _Setting("deterministic algorithms", torch.get_deterministic_debug_mode, _set_deterministic),
-    _Setting("the precision of products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    _Setting("anomaly detection", torch.is_anomaly_enabled, torch.set_anomaly_enabled),
-    _Setting("warnings of torch", torch.is_warn_always_enabled, torch.set_warn_always),
-    _Setting("oneDNN", lambda: torch.backends.mkldnn.enabled, torch.backends.mkldnn.set_flags),
-    _attribute("the engine of quantized ops", torch.backends.quantized, "engine"),
-    *(
-        _attribute(f"cuDNN's {name}", torch.backends.cudnn, name)
-        for name in ("enabled", "benchmark", "deterministic", "allow_tf32")
-    ),
-    _attribute("TF32", _CUDA.matmul, "allow_tf32"),
-    _Setting("flash attention", _CUDA.flash_sdp_enabled, _CUDA.enable_flash_sdp),
-    _Setting("attention without memory", _CUDA.mem_efficient_sdp_enabled, _CUDA.enable_mem_efficient_sdp),
-    _Setting("plain attention", _CUDA.math_sdp_enabled, _CUDA.enable_math_sdp),
-    _Setting("denormal numbers", _flushes_denormals, torch.set_flush_denormal),
-    _Setting("classes that weights may hold", _trusted_by_user, _distrust),
-    _Setting("torch's random numbers", torch.get_rng_state, torch.set_rng_state),
-)
-_PYTHON = (
-    _Setting("Python's random numbers", random.getstate, random.setstate),
-    _Setting("numpy's random numbers", np.random.get_state, np.random.set_state),
-    _Setting("numpy's errors", np.geterr, lambda kinds: np.seterr(**kinds)),
-    _Setting("garbage collection", lambda: (gc.isenabled(), gc.get_threshold()), _set_garbage_collection),
-    _Setting("the depth of calls", sys.getrecursionlimit, sys.setrecursionlimit),
-    _Setting("the watcher of lines", sys.gettrace, sys.settrace),
-    _Setting("the watcher of calls", sys.getprofile, sys.setprofile),
-    _Setting("the watcher of threads", threading.gettrace, threading.settrace),
-    _Setting("the watcher of threads' calls", threading.getprofile, threading.setprofile),
-    _Setting("the turns of threads", sys.getswitchinterval, sys.setswitchinterval),
-    _Setting(
-        "the filters of warnings",
-        lambda: list(warnings.filters),
-        lambda filters: warnings.filters.__setitem__(slice(None), filters),  # type: ignore[index]
-    ),
-    _attribute("what is logged", logging.root.manager, "disable"),
-    _attribute("the folder of temporary files", tempfile, "tempdir"),
-    _Setting("the time that a connection waits", socket.getdefaulttimeout, socket.setdefaulttimeout),
-    _Setting("stdin, stdout and stderr", lambda: [getattr(sys, name) for name in _STREAMS], _set_streams),
-)
-_SYSTEM = (
-    _Setting("the current folder", os.getcwd, os.chdir),
-    _Setting("the locale", lambda: locale.setlocale(locale.LC_ALL), lambda kept: locale.setlocale(locale.LC_ALL, kept)),
-    _Setting("handlers of signals", _handlers, _set_handlers),
-    _Setting("the stack at a crash", faulthandler.is_enabled, _set_faulthandler),
-)
-
-
-def _of_posix() -> Iterator[_Setting]:
-    """What only POSIX systems have, some of it only Linux."""
-    import resource  # noqa: PLC0415 - does not exist on Windows
-
+def _settings() -> Iterator[_Setting]:
+    yield _Setting("the default device", torch.get_default_device, _set_default_device)
+    for row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["setting"]:
+        with contextlib.suppress(AttributeError):  # another system, or another release of torch
+            yield _Setting.of(**row)
+    yield _Setting("denormal numbers", _flushes_denormals, torch.set_flush_denormal)
+    yield _Setting("classes that weights may hold", _trusted_by_user, _distrust)
+    yield _Setting("numpy's errors", np.geterr, lambda kinds: np.seterr(**kinds))
+    yield _Setting("garbage collection", lambda: (gc.isenabled(), gc.get_threshold()), _set_garbage_collection)
+    yield _Setting("the filters of warnings", lambda: list(warnings.filters), _set_filters)
+    everything = locale.LC_ALL
+    yield _Setting("the locale", partial(locale.setlocale, everything), partial(locale.setlocale, everything))
+    yield _Setting("stdin, stdout and stderr", lambda: [getattr(sys, name) for name in _STREAMS], _set_streams)
+    yield _Setting("handlers of signals", _handlers, _set_handlers)
+    yield _Setting("alarms and blocked signals", _alarms, _set_alarms)
+    yield _Setting("limits of the system", _limits, _set_limits)
     yield _Setting("the mask of new files", _umask, os.umask)
-    yield _Setting(
-        "blocked signals",
-        lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
-        lambda mask: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
-    )
-    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
-        is_set = functools.partial(lambda which: signal.getitimer(which)[0] > 0, timer)
-        yield _Setting("an alarm", is_set, functools.partial(lambda which, _: signal.setitimer(which, 0), timer))
-    yield _Setting(
-        "the priority",
-        lambda: os.getpriority(os.PRIO_PROCESS, 0),
-        lambda kept: os.setpriority(os.PRIO_PROCESS, 0, kept),
-    )
-    if hasattr(os, "sched_getaffinity"):
-        cores = lambda: os.sched_getaffinity(0)  # noqa: E731 - beside what sets them
-        yield _Setting("the cores", cores, lambda kept: os.sched_setaffinity(0, kept))
-    for name in (one for one in dir(resource) if one.startswith("RLIMIT_")):
-        number = getattr(resource, name)
-        words = f"the limit {name.removeprefix('RLIMIT_').lower()}"
-        read = functools.partial(resource.getrlimit, number)
-        yield _Setting(words, read, functools.partial(resource.setrlimit, number))
+    yield _Setting("the stack at a crash", faulthandler.is_enabled, _set_faulthandler)
 
 
-_SETTINGS = (*_TORCH, *_PYTHON, *_SYSTEM, *(_of_posix() if os.name == "posix" else ()))
+_SETTINGS = tuple(_settings())
 _TOPS = sys.stdlib_module_names | {"torch", "numpy"}
 
 
@@ -224,7 +188,7 @@ class ProcessState:
 
     def __init__(self) -> None:
         _named_by_user()  # listens from now on
-        variables = functools.partial(_variables, frozenset(os.environ))
+        variables = partial(_variables, frozenset(os.environ))
         settings = (*_SETTINGS, _Setting("the environment", variables, _set_environment))
         self._settings = [(one, _read(one)) for one in settings]
         self._modules = dict(sys.modules)
@@ -267,7 +231,11 @@ def _named_by_user() -> set[str]:
     def note(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.putenv":
             frame: Any = sys._getframe(1)
-            while frame is not None and frame.f_globals.get("__name__") in ("os", "collections.abc", "_collections_abc"):
+            while frame is not None and frame.f_globals.get("__name__") in (
+                "os",
+                "collections.abc",
+                "_collections_abc",
+            ):
                 frame = frame.f_back
             if frame is not None and not is_library_file(frame.f_code.co_filename):
                 named.add(os.fsdecode(arguments[0]))
@@ -328,7 +296,7 @@ def _was_put_by_user(value: Any, before: Any, *, is_public: bool) -> bool:
 
 def _home(value: Any) -> str:
     """Name of the module that a function or a class is defined in; of what is neither, that of its class."""
-    while isinstance(value, functools.partial):
+    while isinstance(value, partial):
         value = value.func
     names = getattr(value, "__globals__", None)
     if isinstance(names, dict):

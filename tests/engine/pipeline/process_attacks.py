@@ -88,7 +88,7 @@ SPOILED = {
         "modes of torch",
     ),
     "inference-mode": ("global kept; kept = torch.inference_mode(); kept.__enter__()", "inference mode"),
-    "hard-limit": ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, 10**9))", "limit fsize"),
+    "hard-limit": ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, 10**9))", "limits of the system"),
 }
 """What cannot be put back, and what is said of it."""
 if hasattr(os, "geteuid") and os.geteuid() != 0:  # root may take it back
