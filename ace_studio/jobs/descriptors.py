@@ -47,7 +47,7 @@ class Descriptors:
                 self._known = _taken()
 
     def put_back(self) -> tuple[str, ...]:
-        """Give stdin, stdout and stderr back, and return what a later job would miss, in words; it takes microseconds."""
+        """Give stdin, stdout and stderr back, and return what a later job would miss, in words."""
         for number, kept in self._streams.items():
             if _identity(number) != _identity(kept):
                 with suppress(OSError):  # the copy is lost too; the rest says so

@@ -108,7 +108,7 @@ class Worker:
         """The job that a KeyboardInterrupt may end now; empty outside its handler."""
 
     def serve(self) -> None:
-        """Run jobs until a ShutdownRequest, or until one leaves the process unfit for more; called in the main thread."""
+        """Run jobs until a ShutdownRequest, or until one spoils the process; called in the main thread."""
         signal.signal(signal.SIGINT, self._on_interrupt)
         tell_last_words()
         threading.Thread(target=self._listen, name="ace-requests", daemon=True).start()

@@ -20,16 +20,18 @@ print("witness was here", flush=True)
 SPOILED = {
     "closes-0-to-9": ("import os; os.closerange(0, 10)", "descriptors"),
     "leaves-files-open": (
-        "import os, resource\n"
-        "global kept\n"
-        "kept = [os.open('/dev/null', 0) for _ in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 6 // 10)]",
+        """
+        import os, resource
+        global kept
+        kept = [os.open("/dev/null", 0) for _ in range(resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 6 // 10)]""",
         "files open",
     ),
     "leaves-a-thread": (
-        "import threading, time\n"
-        "def spin():\n"
-        "    while True: time.sleep(0.01)\n"
-        "threading.Thread(target=spin, name='left behind', daemon=True).start()",
+        """
+        import threading, time
+        def spin():
+            while True: time.sleep(0.01)
+        threading.Thread(target=spin, name="left behind", daemon=True).start()""",
         "a thread behind that runs model.py",
     ),
 }
@@ -46,7 +48,17 @@ def _job(name: str, source: str, folder, executor: WorkerExecutor) -> Outcome:
 def _attack(code: str) -> str:
     """A model that does it where it is called: after its import, and while a job is busy."""
     body = textwrap.indent(textwrap.dedent(code).strip(), "    ")
-    return f"\ndef attack():\n{body}\n\n_plain = inputs\n\ndef inputs():\n    found = _plain()\n    attack()\n    return found\n"
+    return f"""
+def attack():
+{body}
+
+_plain = inputs
+
+def inputs():
+    found = _plain()
+    attack()
+    return found
+"""
 
 
 def _pid(executor: WorkerExecutor) -> int | None:

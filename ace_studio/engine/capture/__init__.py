@@ -70,8 +70,8 @@ def capture_model(
         elif counting := counting_attributes(attempts.reference.eager, attempts.reference.tracing):
             reporter.warn(
                 "changing-attribute",
-                f"forward() changes the plain attribute {quoted(counting)}, and the results of equal calls with it: the "
-                "subgraphs can be looked at, but no artifact can hold a model that begins elsewhere at every call",
+                f"forward() changes the plain attribute {quoted(counting)}, and the results of equal calls with it: "
+                "the subgraphs can be looked at, but no artifact can hold a model that begins elsewhere at every call",
             )
     findings = findings if held is None else held.explained(findings)
     captured = accepted.model(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from ace_studio.engine.load.sniff import bad_file
+from ace_studio.engine.load.sniff import bad_file, newer_format
 from ace_studio.engine.load.user_errors import raised_by_user
 from ace_studio.records.errors import AceError, message_of
 
@@ -35,18 +35,10 @@ _CONTAINER = re.compile(r"file with version (\d+), but the maximum supported ver
 
 
 def newer_container(path: Path, reason: str) -> AceError | None:
-    """The error for a torch file whose container has a version that this torch does not know; None if it is not that."""
+    """The error for a torch file whose container has a version that this torch does not know; None if it has none."""
     found = _CONTAINER.search(reason)
-    if found is None:
-        return None
-    own = torch.__version__
-    return bad_file(
-        path,
-        f"was written in version {found[1]} of torch's file format, and torch {own} reads up to version {found[2]}",
-        why="a newer release of torch wrote it, or its number of the version is false",
-        remedy="open it with the release of torch that wrote it: update torch, or save the file again with this release",
-        details=reason,
-    )
+    reads = f"torch {torch.__version__} reads up to version {found[2]}" if found else ""
+    return newer_format(path, f"version {found[1]} of torch's file format", reads, "torch") if found else None
 
 
 def refused_file(path: Path, reason: str, *, library: str, details: str = "") -> AceError:

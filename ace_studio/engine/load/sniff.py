@@ -80,6 +80,16 @@ def bad_file(
     )
 
 
+def newer_format(path: Path, form: str, reads: str, library: str) -> AceError:
+    """The error for a file of a version that nothing here knows; it need not be damaged."""
+    return bad_file(
+        path,
+        f"was written in {form}, and {reads}",
+        why=f"a newer release of {library} wrote it, or its number of the version is false",
+        remedy=f"update {library}: the release that wrote it opens it; or save it again with the release that is here",
+    )
+
+
 def read_head(path: Path) -> bytes:
     """The first bytes of the file. Raises: AceError(BAD_FILE) if it is empty or cannot be read."""
     try:
@@ -129,12 +139,8 @@ def unknown_file(path: Path, head: bytes) -> AceError:
         if head[offset : offset + len(magic)] == magic:
             return bad_file(path, f"is {words}", why="its first bytes are those of that format", remedy=_KNOWN_KINDS)
     if len(head) > 1 and head[0] == 0x80 and 5 < head[1] < 128 and head.endswith(b"."):
-        return bad_file(
-            path,
-            f"is a pickle of protocol {head[1]}, and Python {platform.python_version()} reads up to protocol 5",
-            why="a newer Python wrote it, or its number of the protocol is false",
-            remedy="save it again with an older protocol, as torch.save does",
-        )
+        reads = f"Python {platform.python_version()} reads up to protocol 5"
+        return newer_format(path, f"protocol {head[1]} of pickle", reads, "Python")
     if is_text(head):
         remedy = "open it as a recipe" if path.suffix == ".toml" else _KNOWN_KINDS
         return bad_file(path, "is plain text, not a model", why="its first bytes are text", remedy=remedy)

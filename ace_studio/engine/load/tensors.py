@@ -247,12 +247,8 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
         version = np.lib.format.read_magic(file)
         formats = np.lib.format
         if version not in {(1, 0), (2, 0), (3, 0)}:
-            raise sniff.bad_file(
-                path,
-                f"is a numpy array in version {version[0]}.{version[1]} of its format, and versions 1 to 3 are read here",
-                why="a newer release of numpy wrote it, or its number of the version is false",
-                remedy="open it with the numpy that wrote it, and save it with numpy.save of an older one",
-            )
+            form = f"version {version[0]}.{version[1]} of numpy's file format"
+            raise sniff.newer_format(path, form, "versions 1 to 3 are read here", "numpy")
         read_header_of = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
         shape, is_fortran, dtype = read_header_of(file)
         if dtype.hasobject:

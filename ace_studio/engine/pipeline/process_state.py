@@ -253,7 +253,7 @@ def _read(setting: _Setting) -> Any:
 
 def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray | torch.Tensor):
-        return type(one) is type(other) and bool((one == other).all())
+        return type(one) is type(other) and bool(np.all(np.asarray(one == other)))
     if isinstance(one, tuple):
         return type(one) is type(other) and len(one) == len(other) and all(map(_is_same, one, other))
     return one is other or bool(one == other)

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch.nn.modules import module as modules
 
-_HOOKS = tuple(table for name, table in vars(modules).items() if name.startswith("_global_") and isinstance(table, dict))
+_HOOKS = tuple(
+    table for name, table in vars(modules).items() if name.startswith("_global_") and isinstance(table, dict)
+)
 """Hooks that every module calls."""
 
 

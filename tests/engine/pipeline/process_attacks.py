@@ -5,6 +5,7 @@ import os
 import sys
 import textwrap
 import time
+from pathlib import Path
 from types import ModuleType
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -22,7 +23,8 @@ assert len([1, 2]) == 2 and numpy.geterr()["divide"] == "warn" and "json" in sys
 assert not [one for one in torch.serialization.get_safe_globals() if "Planted" in str(one)]
 assert "PLANTED" not in os.environ and os.environ["OMP_NUM_THREADS"] == "1"
 assert os.umask(umask) == umask
-assert signal.getitimer(signal.ITIMER_REAL)[0] == 0 and signal.SIGUSR1 not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+assert signal.SIGUSR1 not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 assert signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL and signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
 assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 600 and resource.getrlimit(resource.RLIMIT_FSIZE)[0] == -1
 assert os.getpriority(os.PRIO_PROCESS, 0) == priority
@@ -88,7 +90,10 @@ SPOILED = {
         "modes of torch",
     ),
     "inference-mode": ("global kept; kept = torch.inference_mode(); kept.__enter__()", "inference mode"),
-    "hard-limit": ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, 10**9))", "limits of the system"),
+    "hard-limit": (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10**9, 10**9))",
+        "limits of the system",
+    ),
 }
 """What cannot be put back, and what is said of it."""
 if hasattr(os, "geteuid") and os.geteuid() != 0:  # root may take it back
@@ -107,7 +112,7 @@ def attack(code: str) -> int:
     umask = os.umask(0o022)
     os.umask(umask)
     known = {"umask": umask, "priority": os.getpriority(os.PRIO_PROCESS, 0), "threads": torch.get_num_threads()}
-    folder = os.getcwd()
+    folder = Path.cwd()
     ProcessState().put_back()
     model = ModuleType("model")
     setattr(model, MARK, True)
@@ -118,7 +123,7 @@ def attack(code: str) -> int:
     started = time.perf_counter()
     left = state.put_back()
     took_ms = (time.perf_counter() - started) * 1000
-    found = "" if os.getcwd() == folder else "another folder"
+    found = "" if Path.cwd() == folder else "another folder"
     try:
         exec(compile(HEAD + WITNESS, "/home/somebody/witness.py", "exec"), known)
     except BaseException as error:  # noqa: BLE001 - told to the test

@@ -82,7 +82,7 @@ def attack(fork_server):
         environment = {**os.environ, "ANSWER": "3"}
         process = fork_server.fork(
             "tests.engine.pipeline.process_attacks:attack", code, descriptors={1: 2, 2: 2, 3: writing},
-            environment=environment, folder=os.getcwd(),
+            environment=environment, folder=str(Path.cwd()),
         )  # fmt: skip
         os.close(writing)
         with os.fdopen(reading) as answer:
