@@ -250,7 +250,9 @@ def run_pip(extras: Sequence[str]) -> None:
     project = f"{ROOT}[{','.join(extras)}]"
     lock = locked.read_lock(CONSTRAINTS.with_name("hashes.txt"), locked.system())
     if not lock:
-        say("packaging/hashes.txt has no hashes for this system and Python: the versions are checked, the bytes are not")
+        say(
+            "packaging/hashes.txt has no hashes for this system and Python: the versions are checked, the bytes are not"
+        )
         pip_install("--constraint", str(CONSTRAINTS), "--editable", project)
         return
     with tempfile.TemporaryDirectory() as folder:
