@@ -120,10 +120,14 @@ def read_answer(printed: str, said: str) -> Part:
         for one in found
         for each in one.get("vulns", [])
     ]
-    skipped = [f"{one['name']}: not looked at, {one['skip_reason']}" for one in found if one.get("skip_reason")]
-    looked_at = len(found) - len(skipped)
-    outcome = Outcome.FAILED if lines else Outcome.PASSED if looked_at else Outcome.UNKNOWN
-    return Part(name, outcome, [*lines, *skipped, f"{looked_at} of {len(found)} packages were looked up"])
+    skipped = [one for one in found if one.get("skip_reason")]
+    outcome = Outcome.FAILED if lines else Outcome.PASSED if found and not skipped else Outcome.UNKNOWN
+    lines.append(f"{len(found) - len(skipped)} of {len(found)} packages were looked up")
+    if skipped:
+        names = ", ".join(one["name"] for one in skipped[:5])
+        reason = str(skipped[0]["skip_reason"])[:200]
+        lines.append(f"nothing is known of the others ({names}{', ...' if skipped[5:] else ''}): {reason}")
+    return Part(name, outcome, lines)
 
 
 def pack(path: Path) -> Part:

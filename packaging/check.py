@@ -1,7 +1,7 @@
 """One command that checks everything: format, lint, import contracts, types, fast tests. ``packaging/ace check``.
 
-``--static`` leaves the tests out; ``--audit`` looks at the pinned packages instead (`audit.py`). Every step runs even if
-an earlier one failed; the exit code is 0 only if all passed.
+``--static`` leaves the tests out; ``--audit`` looks at the pinned packages instead (`audit.py`). Every step runs even
+if an earlier one failed; the exit code is 0 only if all passed.
 """
 
 from __future__ import annotations

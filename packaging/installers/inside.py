@@ -1,7 +1,8 @@
 """Compares what an engine pack says of itself with what is inside: its SBOM, its list of packages, and every file.
 
 Each wheel brings a RECORD of its files with their hashes. A file that no RECORD names, or that has other bytes, was put
-there by somebody else. Nothing is unpacked or run.
+there by somebody else. Compiled copies (``.pyc``) need a source beside them, but are not compared with it. Nothing is
+unpacked or run.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ def _changed_files(inside: Inside) -> list[str]:
         folder = PurePosixPath(path).parents[1]
         for name, digest, *_ in csv.reader(inside.read(path).decode("utf-8").splitlines()):
             file = str(folder / name)
-            if name.startswith(".."):  # a program, which a pack has none of
+            if name.startswith("..") or "/bin/" in name:  # a program, which a pack has none of
+                continue
+            if name.endswith(".pyc"):  # compiled anew when a pack is built
                 continue
             known.add(file)
             if file not in inside.names:
@@ -125,7 +128,7 @@ def _changed_files(inside: Inside) -> list[str]:
 
 
 def _source_of(cached: PurePosixPath) -> str:
-    return str(cached.parent.parent / f"{cached.name.partition('.')[0]}.py")
+    return str(cached.parent.parent / re.sub(r"\.[^.]+(\.opt-\d)?\.pyc$", ".py", cached.name))
 
 
 def _has_digest(content: bytes, digest: str) -> bool:

@@ -53,6 +53,8 @@ def test_a_database_that_cannot_be_reached_is_told_and_is_no_success(audit, said
 def test_an_answer_about_nothing_is_no_success(audit):
     skipped = {"name": "torch", "skip_reason": "not found"}
     assert audit.read_answer(answer(skipped), "").outcome is audit.Outcome.UNKNOWN
+    half = audit.read_answer(answer(CLEAN, skipped), "")
+    assert half.outcome is audit.Outcome.UNKNOWN and "nothing is known of the others (torch)" in half.lines[-1]
     assert audit.read_answer(answer(), "").outcome is audit.Outcome.UNKNOWN
     assert audit.read_answer("{}", "").outcome is audit.Outcome.UNKNOWN
 
