@@ -73,6 +73,12 @@ def _is_of_python(component: Mapping[str, str]) -> bool:
     return component.get("purl", "pkg:pypi/").startswith("pkg:pypi/") and component.get("name") != "Python"
 
 
+def _is_of_a_package(path: str, name: str) -> bool:
+    """Whether it is this file of an installed package; what a package carries inside of it is a part of that."""
+    found = PACKAGES.match(path)
+    return found is not None and re.fullmatch(rf"[^/]+\.dist-info/{name}", path[found.end() :]) is not None
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -81,7 +87,7 @@ def _installed(inside: Inside) -> dict[str, str]:
     """Name -> version of the packages that are inside, from their own metadata."""
     found = {}
     for path in inside.names:
-        if PACKAGES.match(path) and path.endswith(".dist-info/METADATA"):
+        if _is_of_a_package(path, "METADATA"):
             head = inside.read(path).decode("utf-8", "replace").partition("\n\n")[0]
             fields = dict(re.findall(r"^(Name|Version): *(.*?)\r?$", head, re.MULTILINE))
             found[_plain(fields.get("Name", path))] = fields.get("Version", "")
@@ -104,7 +110,7 @@ def _changed_files(inside: Inside) -> list[str]:
     """Files of the packages that no RECORD names, that are gone, or that have other bytes."""
     known: set[str] = set()
     problems: list[str] = []
-    for path in sorted(one for one in inside.names if PACKAGES.match(one) and one.endswith(".dist-info/RECORD")):
+    for path in sorted(one for one in inside.names if _is_of_a_package(one, "RECORD")):
         folder = PurePosixPath(path).parents[1]
         for name, digest, *_ in csv.reader(inside.read(path).decode("utf-8").splitlines()):
             file = str(folder / name)
@@ -112,7 +118,7 @@ def _changed_files(inside: Inside) -> list[str]:
                 continue
             known.add(file)
             if file not in inside.names:
-                problems += [f"{file} is missing"] if "/bin/" not in name else []
+                problems.append(f"{file} is missing")
             elif digest.startswith("sha256=") and not _has_digest(inside.read(file), digest):
                 problems.append(f"{file} has other bytes than its package says")
     for file in sorted(one for one in inside.names - known if PACKAGES.match(one)):
