@@ -255,7 +255,6 @@ def test_user_code_that_closes_the_usual_descriptors_does_not_hit_the_channel(cl
 def test_jobs_behind_one_that_spoiled_the_engine_are_served_by_another_and_one_line_says_so(
     client: WorkerClient,
 ) -> None:
-    take(client, WorkerReady)
     pid = client.pid
     client.send(ask("close_descriptors 10", job="first"))
     client.send(ask("echo second", job="second"))
