@@ -116,7 +116,7 @@ class Worker:
         while not left and (request := self._requests.get()) is not None:
             state = self._read_state() if self._read_state is not None else None
             answer = self._answer(request)
-            left = self._put_back(state)
+            left, state = self._put_back(state), None  # it holds what the job's modules held
             if left:
                 self._send(messages.WorkerSpoiled(job=request.job, left=left))
             try:

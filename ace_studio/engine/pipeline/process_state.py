@@ -180,6 +180,8 @@ def _settings() -> Iterator[_Setting]:
 
 
 _SETTINGS = tuple(_settings())
+_OF_OS = ("os", "collections.abc", "_collections_abc")
+"""Modules whose code changes `os.environ` for whoever calls it."""
 _TOPS = sys.stdlib_module_names | {"torch", "numpy"}
 
 
@@ -191,7 +193,7 @@ class ProcessState:
         variables = partial(_variables, frozenset(os.environ))
         settings = (*_SETTINGS, _Setting("the environment", variables, _set_environment))
         self._settings = [(one, _read(one)) for one in settings]
-        self._modules = dict(sys.modules)
+        self._modules = {name: one for name, one in list(sys.modules.items()) if _is_of_library(name, one)}
         self._functions = [(place, dict(vars(place))) for place in _patched_places()]
         self._threads = frozenset(threading.enumerate())
 
@@ -200,7 +202,7 @@ class ProcessState:
         left = []
         for name, module in self._modules.items():
             now = sys.modules.get(name)
-            if now is not module and not _is_users(module) and (now is None or _is_users(now)):
+            if now is not module and (now is None or _is_users(now)):
                 sys.modules[name] = module
         for place, before in self._functions:
             left += _put_functions_back(place, before)
@@ -231,11 +233,7 @@ def _named_by_user() -> set[str]:
     def note(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.putenv":
             frame: Any = sys._getframe(1)
-            while frame is not None and frame.f_globals.get("__name__") in (
-                "os",
-                "collections.abc",
-                "_collections_abc",
-            ):
+            while frame is not None and frame.f_globals.get("__name__") in _OF_OS:
                 frame = frame.f_back
             if frame is not None and not is_library_file(frame.f_code.co_filename):
                 named.add(os.fsdecode(arguments[0]))
@@ -280,6 +278,12 @@ def _put_functions_back(place: Any, before: dict[str, Any]) -> list[str]:
     return left
 
 
+def _is_of_library(name: str, module: Any) -> bool:
+    """Whether a module is no file of the user, which the next load forgets: neither one that he imported late."""
+    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
+    return is_library_file(file) if isinstance(file, str) else name.partition(".")[0] in _TOPS
+
+
 def _is_users(value: Any) -> bool:
     """Whether a value is a module of the user, or is defined in one, whatever name a decorator gave it."""
     module = value if isinstance(value, ModuleType) else sys.modules.get(_home(value))
@@ -288,10 +292,10 @@ def _is_users(value: Any) -> bool:
 
 def _was_put_by_user(value: Any, before: Any, *, is_public: bool) -> bool:
     """Whether the user replaced a function by this. A library puts functions of its own into another, never others."""
-    if not callable(value) or _is_users(value):
-        return True
+    if not is_public or _is_users(value):
+        return _is_users(value)
     top = _home(value).partition(".")[0]
-    return is_public and (top == _home(before).partition(".")[0] or top in sys.stdlib_module_names)
+    return not callable(value) or top == _home(before).partition(".")[0] or top in sys.stdlib_module_names
 
 
 def _home(value: Any) -> str:
