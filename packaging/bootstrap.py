@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import locked
 from parallel_tests import xdist_options
 from system_packages import describe_missing, install_system_packages, missing_needs, say
 
@@ -197,6 +199,11 @@ FAILURES = (
         "connect to the network, or set PIP_FIND_LINKS to a folder of wheels, or name your index in pip's settings",
     ),
     (
+        r"DO NOT MATCH THE HASHES|HASH MISMATCH",
+        "a downloaded package has other bytes than packaging/hashes.txt names; it was not installed",
+        "try again; if it stays so, ask whoever runs the package index",
+    ),
+    (
         r"No matching distribution found for (?P<name>\S+)",
         "pip finds no version of {name} that fits this Python and packaging/constraints.txt",
         "try another Python with ACE_PYTHON=/path/to/python3, or look at the versions your index has",
@@ -235,13 +242,44 @@ def trust_system_certificates() -> None:
 
 
 def run_pip(extras: Sequence[str]) -> None:
-    """Install this checkout, editable, with these extras and the pinned versions."""
+    """Install this checkout, editable, with these extras and the pinned versions.
+
+    Where ``hashes.txt`` has lines for this system, only files with these bytes.
+    """
+    LOG.unlink(missing_ok=True)
+    project = f"{ROOT}[{','.join(extras)}]"
+    lock = locked.read_lock(CONSTRAINTS.with_name("hashes.txt"), locked.system())
+    if not lock:
+        say(
+            "packaging/hashes.txt has no hashes for this system and Python: the versions are checked, the bytes are not"
+        )
+        pip_install("--constraint", str(CONSTRAINTS), "--editable", project)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        report, exact = Path(folder, "report.json"), Path(folder, "exact.txt")
+        pip_install("--dry-run", "--report", str(report), "--constraint", str(CONSTRAINTS), "--editable", project)
+        try:
+            lines, unknown = locked.requirements(locked.read_report(report), lock)
+        except locked.OtherBytesError as error:
+            raise SetupError(
+                f"the package index offers other bytes than packaging/hashes.txt names: {error}; nothing was installed",
+                "ask whoever runs the index; if the files are meant to differ, see packaging/refresh_constraints.py",
+            ) from error
+        if unknown:
+            say(f"{len(unknown)} packages are not in packaging/hashes.txt: {', '.join(unknown[:5])}")
+        if lines:
+            exact.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            pip_install("--require-hashes", "--no-deps", "--requirement", str(exact))
+    pip_install("--no-deps", "--editable", project)
+
+
+def pip_install(*arguments: str) -> None:
+    """Let the pip of ``.venv`` install something. Raises: SetupError with the cause."""
     command = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-    command += ["--progress-bar", "off", "--constraint", str(CONSTRAINTS)]
-    command += ["--editable", f"{ROOT}[{','.join(extras)}]"]
+    command += ["--progress-bar", "off", *arguments]
     lines: list[str] = []
     with (
-        LOG.open("w", encoding="utf-8") as log,
+        LOG.open("a", encoding="utf-8") as log,
         subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT, close_fds=IS_WINDOWS
         ) as pip,

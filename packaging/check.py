@@ -1,6 +1,7 @@
 """One command that checks everything: format, lint, import contracts, types, fast tests. ``packaging/ace check``.
 
-``--static`` leaves the tests out. Every step runs even if an earlier one failed; the exit code is 0 only if all passed.
+``--static`` leaves the tests out; ``--audit`` looks at the pinned packages instead (`audit.py`). Every step runs even
+if an earlier one failed; the exit code is 0 only if all passed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from audit import audit
 from parallel_tests import xdist_options
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,7 +60,12 @@ def main() -> int:
     """Run the steps and print a summary."""
     parser = argparse.ArgumentParser(prog="packaging/ace check", description=__doc__)
     parser.add_argument("--static", action="store_true", help="leave the tests out")
-    only_static = parser.parse_args().static
+    parser.add_argument("--audit", action="store_true", help="known vulnerabilities and licences of what is pinned")
+    parser.add_argument("--pack", type=Path, action="append", default=[], help="with --audit: an engine pack")
+    options = parser.parse_args()
+    if options.audit:
+        return audit(options.pack)
+    only_static = options.static
     outcomes = [(step, *run_step(step)) for step in STEPS if step.is_static or not only_static]
     print("== summary")
     for step, passed, seconds in outcomes:

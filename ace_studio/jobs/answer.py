@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -93,6 +95,26 @@ def answer_request(
         if isinstance(error, KeyboardInterrupt) and is_cancelled():
             return messages.JobCancelled(job=job)
         return messages.JobFailed(job=job, problems=_problems_of(error))
+
+
+def with_cause(answer: messages.AnyEvent, left: tuple[str, ...]) -> messages.AnyEvent:
+    """The end of a job, saying that the model's code closed files of the engine where that made it fail."""
+    words = os.strerror(errno.EBADF)
+    if not left or not isinstance(answer, messages.JobFailed):
+        return answer
+    found = [
+        replace(
+            one,
+            code=ErrorCode.USER_CODE,
+            what="Code that the job ran closed files of the engine, which failed then",
+            why=f"{'; '.join(left)}; {one.why}",
+            remedy="Let it close only what it has opened: os.close and os.closerange take files of anybody",
+        )
+        if one.code in (ErrorCode.INTERNAL, ErrorCode.SYSTEM) and words in one.what + one.why + one.details
+        else one
+        for one in answer.problems
+    ]
+    return replace(answer, problems=tuple(found))
 
 
 def _problems_of(error: BaseException) -> tuple[Problem, ...]:

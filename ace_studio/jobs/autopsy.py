@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -16,7 +18,7 @@ from ace_studio.records.hosts import NEEDED
 from ace_studio.records.system_faults import system_problem
 
 MISSING_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '([\w.]+)'")
-_SCRIPT_READER = re.compile(r"most recent call first\):\n  File \"[^\"]+torch.jit._serialization.py\"")
+_ENDINGS = tomllib.loads(Path(__file__).with_name("endings.toml").read_text(encoding="utf-8"))["ending"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,53 +41,18 @@ def cause_of_death(death: Death) -> Problem:
     if not death.was_ready:
         return _start_failure(death)
     _, _, said = "\n".join(death.tail).rpartition(HEADLINE)
-    if said.startswith("os."):
-        return _problem(
-            death,
-            code=ErrorCode.USER_CODE,
-            what=f"The model's code ended the engine process with {said.partition(chr(10))[0]}",
-            why="everything in that process was lost, the job with it",
-            remedy="Raise an exception on that line instead; the details hold the calls that led to it",
-        )
-    if death.exit_code == -int(getattr(signal, "SIGKILL", 9)):
-        return _killed(death)
-    if death.exit_code < 0:
-        name = _signal_name(-death.exit_code)
-        if name == "SIGXCPU":
-            return _problem(
-                death,
-                code=ErrorCode.TIMEOUT,
-                what="The engine process used up the CPU time that this system allows it",
-                why="The limit on CPU seconds (ulimit -t) ended it",
-                remedy="Raise the limit (ulimit -t), or use fewer examples and targets",
-            )
-        if name in ("SIGTERM", "SIGALRM", "SIGHUP", "SIGINT"):
-            return _problem(
-                death,
-                what=f"The engine process was ended by {name}",
-                why="Code that it ran, or somebody else, sent that signal",
-                remedy="Look for signal.alarm and the like in the model's code; the engine was started again",
-            )
-        if _SCRIPT_READER.search(said):
-            return _problem(
-                death,
-                code=ErrorCode.BAD_FILE,
-                what=f"torch crashed while it read the TorchScript file ({name})",
-                why="the code in the file is nested too deep for torch's parser, or the file is damaged",
-                remedy="Save the model again with less nesting, or open its Python source instead",
-            )
-        return _problem(
-            death,
-            what=f"The engine process crashed ({name})",
-            why="Native code, of torch, a target or the model, failed in a way that Python cannot catch",
-            remedy="The engine was started again. Try another target or other shapes; the details show the last lines",
-        )
-    return _problem(
-        death,
-        what=f"The engine process ended without an answer (exit code {death.exit_code})",
-        why="Code that it ran ended the process" + (", which is no success" if death.exit_code == 0 else ""),
-        remedy="Look for os._exit or abort in the model's code; the details hold the last lines printed",
+    name = _signal_name(-death.exit_code) if death.exit_code < 0 else ""
+    row = next(
+        row
+        for row in _ENDINGS
+        if re.search(row.get("said", ""), said)
+        and (re.search(row["signal"], name) if "signal" in row else not name or "said" in row)
+        and row.get("is_oom_kill", death.was_oom_kill) == death.was_oom_kill
+        and row.get("exit", death.exit_code) == death.exit_code
     )
+    what = row["what"].format(said=said.partition("\n")[0], signal=name, exit=death.exit_code)
+    code = ErrorCode(row.get("code", ErrorCode.CRASH))
+    return _problem(death, code=code, what=what, why=row["why"], remedy=row["remedy"])
 
 
 def found_at(cause: Problem, death: Death) -> Problem:
@@ -134,24 +101,6 @@ def _start_failure(death: Death) -> Problem:
         what="The engine process did not start",
         why=f"{last.strip()} (exit code {death.exit_code})",
         remedy="Check the interpreter in the settings; the details hold what it printed",
-    )
-
-
-def _killed(death: Death) -> Problem:
-    if death.was_oom_kill:
-        return _problem(
-            death,
-            code=ErrorCode.OUT_OF_MEMORY,
-            what="The system ended the engine because memory ran out",
-            why="The out-of-memory killer struck while the job ran",
-            remedy="Use smaller or fewer examples, or a machine with more memory",
-        )
-    return _problem(
-        death,
-        what="The engine process was killed",
-        why="Somebody sent SIGKILL: most often the system when memory runs out, else a person; the engine does it too "
-        "when code of the model closes descriptors that are not its own",
-        remedy="The engine was started again. If it happens again, watch the memory while the job runs",
     )
 
 

@@ -23,7 +23,8 @@ class WorkerClient:
     """One worker process at a time, and the queue of its events. All methods may be called from any thread.
 
     A worker that dies during a capture attempt is replaced, and the job goes on without that capture method: the
-    owner sees an `AttemptEnded`, another `WorkerReady`, and then the rest. Every other death is a `WorkerLost`.
+    owner sees an `AttemptEnded`, another `WorkerReady`, and then the rest. One that a job has spoiled is replaced
+    after that job's end, with a line in the log. Every other death is a `WorkerLost`.
     """
 
     def __init__(
@@ -170,6 +171,11 @@ class WorkerClient:
             rescue = worker.watch.rescue(requests[0], problem) if may_go_on and requests else None
             if worker.is_silent:
                 pass
+            elif worker.is_spoiled and may_go_on:  # its job has ended; those that waited are served by another one
+                stopped = [request.job for request in requests if worker.was_cancelled(request.job)]
+                for job in stopped:
+                    self._events.put(messages.JobCancelled(job=job))
+                self._renew([request for request in requests if request.job not in stopped])
             elif rescue is None:
                 job = requests[0].job if requests else ""
                 self._events.put(messages.WorkerLost(job=job, problem=worker.watch.cause(problem)))
@@ -179,11 +185,15 @@ class WorkerClient:
                     self._events.put(messages.AttemptEnded(job=job, outcome=rescue.outcome))
                 self._events.put(messages.TargetAtWork(job=job))
                 self._events.put(messages.Progress(job=job, phase=messages.Phase.START, detail=detail))
-                self._worker = self._new_worker()
-                for request in (rescue.request, *requests[1:]):
-                    self._worker.add_job(request)
-                    self._worker.send(request)
+                self._renew([rescue.request, *requests[1:]])
             worker.watch.reset()
+
+    def _renew(self, requests: list[messages.AnyRequest]) -> None:
+        """Serve the requests with a new worker; under the lock."""
+        self._worker = self._new_worker()
+        for request in requests:
+            self._worker.add_job(request)
+            self._worker.send(request)
 
     def next_event(self, timeout_s: float | None = None) -> messages.AnyEvent | None:
         """Wait for the next event; None after ``timeout_s`` seconds, or when the client was closed."""

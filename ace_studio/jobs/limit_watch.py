@@ -28,10 +28,19 @@ RESERVE = 0.05
 MOST_OF_THE_MACHINE = 0.8
 WARNED_AT = 0.85
 """Share of the limit at which the job warns, once."""
-SILENT_S = {messages.Phase.LOAD: 1800.0, messages.Phase.EAGER: 1800.0}
-"""Seconds that a phase may take by default without a report of progress; importing and calling the user's code."""
-SILENT_ELSEWHERE_S = 14_400.0
-"""A capture attempt has its own, shorter limit."""
+SILENT_S = 600.0
+"""Seconds that a step may take by default without a report of progress, as to load and to run the model once."""
+LONG_SILENT_S = 14_400.0
+LONG_STEPS = frozenset(
+    {
+        messages.Phase.CALIBRATE, messages.Phase.COMPRESS, messages.Phase.LOWER, messages.Phase.SENSITIVITY,
+        messages.Phase.EVALUATE, messages.Phase.FIX, messages.Phase.CATCH, messages.Phase.PRUNE,
+        messages.Phase.FINETUNE,
+    }
+)  # fmt: skip
+"""Steps that take all of the user's data, run all of his script, or compile; they may take the longer time."""
+TOLD_BEFORE = 3
+"""Where somebody may be looking, a step is ended after this many times the default; before, it is told."""
 _CGROUP = Path("/sys/fs/cgroup")
 _PROC = Path("/proc")
 _GROUP_FILES = {
@@ -80,7 +89,7 @@ class LimitWatch:
         self._request, self._pid, self._say, self._end, self._over = request, pid, say, end, over
         self._usual_limits = limits
         self._step = (messages.Phase.START, "")
-        self._since_s = time.monotonic()
+        self._begin()
         self._family: list[int] = []
         self._family_s = 0.0
 
@@ -95,7 +104,11 @@ class LimitWatch:
         elif isinstance(event, messages.JOB_ENDS):
             self._step = (messages.Phase.START, "")
         if not isinstance(event, messages.LogLine):
-            self._since_s = time.monotonic()
+            self._begin()
+
+    def _begin(self) -> None:
+        """Count the silence from now on."""
+        self._since_s, self._told = time.monotonic(), 0
 
     def _watch(self) -> None:
         watched: messages.AnyRequest | None = None
@@ -110,7 +123,7 @@ class LimitWatch:
                 limits = self._limits_of(request)
                 self._family_s = 0.0
                 memory = limits.memory_mb * 1e6 or default_memory() + self._used(math.inf)
-                self._since_s = time.monotonic()
+                self._begin()
             used = self._used(memory)
             if used > memory:
                 return self._end(self._memory_problem(used, memory))
@@ -147,20 +160,21 @@ class LimitWatch:
 
     def _silence(self, limits: LimitsChoice) -> Problem | None:
         phase, detail = self._step
-        most = limits.step_s or SILENT_S.get(phase, SILENT_ELSEWHERE_S)
+        usual = LONG_SILENT_S if phase in LONG_STEPS else SILENT_S
+        is_told = self._usual_limits is not None and not limits.step_s
+        most = limits.step_s or usual * (TOLD_BEFORE if is_told else 1)
         silent = time.monotonic() - self._since_s
         if silent <= most:
-            return None
-        if self._usual_limits and not limits.step_s:
-            self._since_s = time.monotonic()  # told again after the same time
-            self._say(
-                Problem(
-                    code=ErrorCode.TIMEOUT,
-                    what=f"{_words(phase, detail)}: nothing was reported for {silent / 60:.0f} min",
-                    why="the job is still working, or hangs; no limit ends it",
-                    remedy="Wait, or stop it with Cancel (Esc); Settings > Engine sets a limit",
+            if is_told and silent > (self._told + 1) * usual:
+                self._told += 1
+                self._say(
+                    Problem(
+                        code=ErrorCode.TIMEOUT,
+                        what=f"{_words(phase, detail)}: nothing was reported for {silent / 60:.0f} min",
+                        why=f"the job is still working, or hangs; it is ended after {most / 60:.0f} min",
+                        remedy="Wait, or stop it with Cancel (Esc); Settings > Engine sets another limit",
+                    )
                 )
-            )
             return None
         return Problem(
             code=ErrorCode.TIMEOUT,

@@ -7,7 +7,6 @@ own stdout and stderr, which the parent reads: a crash in native code loses none
 from __future__ import annotations
 
 import _thread
-import errno
 import gc
 import importlib
 import os
@@ -18,16 +17,18 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from os import _exit as end_process
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import msgspec
 
 from ace_studio.engine.progress import Reporter
-from ace_studio.jobs.answer import ENGINE_MODULE, HANDLERS_VARIABLE, Handler, answer_request, load_handlers
+from ace_studio.jobs.answer import ENGINE_MODULE, HANDLERS_VARIABLE, Handler, answer_request, load_handlers, with_cause
 from ace_studio.jobs.channel import Channel, ChannelLost
+from ace_studio.jobs.descriptors import Descriptors, move_up
 from ace_studio.jobs.last_words import tell_last_words
 from ace_studio.jobs.processes import kill_group
 from ace_studio.records import messages
@@ -35,8 +36,6 @@ from ace_studio.records.errors import AceError
 
 INTERRUPT_AFTER_S = 1.0
 """Seconds until a cancelled job that reports nothing gets a KeyboardInterrupt; the parent kills later than that."""
-FIRST_DESCRIPTOR = 500
-"""Lowest number that the channel's descriptor may get; every system allows at least 1024."""
 
 
 def run_worker(config: Mapping[str, Any]) -> NoReturn:
@@ -47,9 +46,11 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
     handlers = load_handlers(named or ENGINE_MODULE)
     gc.freeze()
     gc.enable()
+    read_state = None
     if not named:
         # By name: other handlers do without the engine, and its import takes seconds.
         importlib.import_module("ace_studio.engine.load.import_gate").install_gate()
+        read_state = importlib.import_module("ace_studio.engine.pipeline.process_state").ProcessState
     torch = sys.modules.get("torch")
     ready = messages.WorkerReady(
         protocol=messages.PROTOCOL_VERSION,
@@ -58,9 +59,10 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
         torch=str(getattr(torch, "__version__", "")),
     )
     channel.send(messages.encode_message(ready))
-    Worker(channel, handlers).serve()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    Worker(channel, handlers, read_state).serve()
+    with suppress(Exception):  # a job may have left anything there
+        sys.stdout.flush()
+        sys.stderr.flush()
     # User code may have left threads and exit hooks that never end.
     end_process(0)
 
@@ -68,7 +70,10 @@ def run_worker(config: Mapping[str, Any]) -> NoReturn:
 def _connect(config: Mapping[str, Any]) -> socket.socket:
     """The inherited socket, or a connection to the parent's port that begins with the one-time token."""
     if "descriptor" in config:
-        return socket.socket(fileno=_move_up(int(config["descriptor"])))
+        inherited = int(config["descriptor"])
+        channel = socket.socket(fileno=move_up(inherited))
+        os.close(inherited)
+        return channel
     connection = socket.create_connection(("127.0.0.1", int(config["port"])), timeout=10)
     connection.settimeout(None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -76,25 +81,26 @@ def _connect(config: Mapping[str, Any]) -> socket.socket:
     return connection
 
 
-def _move_up(descriptor: int) -> int:
-    """Move the descriptor to a high number, because user code may close all the low ones. POSIX."""
-    import fcntl  # noqa: PLC0415 - does not exist on Windows
+class State(Protocol):
+    """How the process was before a job."""
 
-    try:
-        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
-    except OSError as error:  # "Invalid argument" if no file may have such a number
-        limit = f"at most {os.sysconf('SC_OPEN_MAX')} may be, and the engine needs {2 * FIRST_DESCRIPTOR}"
-        raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}: {limit}") from error
-    os.close(descriptor)
-    return moved
+    def put_back(self) -> tuple[str, ...]:
+        """Make it so again, and return in words what is not."""
 
 
 class Worker:
     """Serves requests from a channel with a table of handlers."""
 
-    def __init__(self, channel: Channel, handlers: Mapping[type[messages.AnyRequest], Handler]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        handlers: Mapping[type[messages.AnyRequest], Handler],
+        read_state: Callable[[], State] | None = None,
+    ) -> None:
         self._channel = channel
         self._handlers = handlers
+        self._read_state = read_state
+        self._descriptors = Descriptors()
         self._requests: queue.Queue[messages.AnyRequest | None] = queue.Queue()
         self._cancelled: set[str] = set()
         self._pid = os.getpid()
@@ -102,16 +108,28 @@ class Worker:
         """The job that a KeyboardInterrupt may end now; empty outside its handler."""
 
     def serve(self) -> None:
-        """Run jobs until a ShutdownRequest; called in the main thread."""
+        """Run jobs until a ShutdownRequest, or until one spoils the process; called in the main thread."""
         signal.signal(signal.SIGINT, self._on_interrupt)
         tell_last_words()
         threading.Thread(target=self._listen, name="ace-requests", daemon=True).start()
-        while (request := self._requests.get()) is not None:
+        left: tuple[str, ...] = ()
+        while not left and (request := self._requests.get()) is not None:
+            state = self._read_state() if self._read_state is not None else None
             answer = self._answer(request)
+            left, state = self._put_back(state), None  # it holds what the job's modules held
+            if left:
+                self._send(messages.WorkerSpoiled(job=request.job, left=left))
             try:
-                self._send(answer)
+                self._send(with_cause(answer, left))
             except AceError as error:
                 self._send(messages.JobFailed(job=request.job, problems=error.problems))
+
+    def _put_back(self, state: State | None) -> tuple[str, ...]:
+        """Put back what the job did to the process, and return what a later job would suffer from."""
+        try:
+            return (*(state.put_back() if state is not None else ()), *self._descriptors.put_back())
+        except BaseException as error:  # noqa: BLE001 - a state in which this fails is reason enough
+            return (f"its state cannot be put back ({type(error).__name__}: {error})",)
 
     def _answer(self, request: messages.AnyRequest) -> messages.AnyEvent:
         job = request.job

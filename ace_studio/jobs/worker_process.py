@@ -40,6 +40,7 @@ CANCELLED_BY_FORCE = Problem(
     what="The job was stopped by ending the engine process",
     why="It did not stop by itself when asked",
 )
+_SPOILED = "The engine is started anew, because the job left it unfit for another"
 KILLED = Problem(code=ErrorCode.CANCELLED, what="The engine process was ended", why="Somebody asked for that")
 
 
@@ -70,6 +71,8 @@ class WorkerProcess:
         self._cause: Problem | None = None
         self.is_silent = False
         """Whether its events are dropped and its death is not reported."""
+        self.is_spoiled = False
+        """Whether a job left it unfit for another; it ends with that job."""
         self._is_log_silent = False
         self._must_die = False
         self._was_ready = False
@@ -145,13 +148,17 @@ class WorkerProcess:
         self.kill(KILLED)
         self.ended.wait(2.0)
 
+    def was_cancelled(self, job: str) -> bool:
+        """Whether the job was to stop."""
+        return job in self._cancelled
+
     def finish(self) -> tuple[list[messages.AnyRequest], bool]:
         """Return the unfinished jobs of the ended process, and whether they may go on: nobody wanted it to end."""
         with self._lock:
             requests, self._requests = self._requests, []
             self.ended.set()
             was_asked = self._cause is not None and self._cause.code is ErrorCode.CANCELLED
-            was_cancelled = bool(requests) and requests[0].job in self._cancelled
+            was_cancelled = bool(requests) and self.was_cancelled(requests[0].job) and not self.is_spoiled
             return requests, not (self.is_silent or was_asked or was_cancelled)
 
     def _has(self, job: str) -> bool:
@@ -278,11 +285,15 @@ class WorkerProcess:
                 raise _WrongProtocol(f"version {event.protocol}, but this is version {messages.PROTOCOL_VERSION}")
             self._start_timer.cancel()
             self._flush()
+        elif isinstance(event, messages.WorkerSpoiled):
+            self.is_spoiled = True
+            event = messages.LogLine(job=event.job, text=f"{_SPOILED}: {'; '.join(event.left)}")
         elif isinstance(event, messages.JOB_ENDS):
             with self._lock:
                 self._requests = [request for request in self._requests if request.job != event.job]
             self.watch.reset()
-        elif self.watch.observe(event, next(iter(self._requests), None)):
+        must_end = self.watch.observe(event, next(iter(self._requests), None))
+        if must_end or (self.is_spoiled and isinstance(event, messages.JOB_ENDS)):
             threading.Thread(target=self._end_process, name="ace-renew", daemon=True).start()
         if not self.is_silent:
             self._put(event)

@@ -44,9 +44,11 @@ LIBRARIES = {
 }
 """Package of Debian -> licence of the library in it, from its copyright file (which also names those of its tools)."""
 SAID_ELSEWHERE = {
+    "dask-jobqueue": "BSD-3-Clause",
     "partd": "BSD-3-Clause",
     "protobuf": "BSD-3-Clause",
     "pyinstaller": "GPL-2.0-or-later WITH Bootloader-exception",
+    "shellingham": "ISC",
     "torchao": "BSD-3-Clause",
     "torchvision": "BSD-3-Clause",
     "transformers": "Apache-2.0",

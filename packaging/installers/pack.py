@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contents import write_contents
+from inside import problems_of
 from steps import PINS, PIP, ROOT, BuildError, make_environment, run, say, system_tag, version, write_archive
 
 KINDS = {
@@ -51,6 +52,8 @@ def build_pack(out: Path, work: Path, kind: str) -> Path:
     packages = check_pack(root, kind)
     write_contents(root / "bin" / "python3", root)
     describe(root, name, kind, packages)
+    if problems := problems_of(root):
+        raise BuildError("the pack holds something else than it says: " + "; ".join(problems))
     say("compressing")
     archive = out / f"{name}.tar.gz"
     write_archive(root, archive)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ace_studio.engine.progress import Reporter
-from ace_studio.jobs.answer import HANDLER_NAMES, answer_request, load_handlers
+from ace_studio.jobs.answer import HANDLER_NAMES, answer_request, load_handlers, with_cause
 from ace_studio.records import messages
 from ace_studio.records.errors import DETAILS_LIMIT, AceError, ErrorCode
 
@@ -128,3 +128,15 @@ def test_handlers_are_loaded_from_a_file_by_the_names_in_the_table(tmp_path: Pat
     (tmp_path / "my_handlers.py").write_text("inspect = print\n")
     with pytest.raises(AttributeError):
         load_handlers(str(tmp_path / "my_handlers.py"))
+
+
+def test_a_job_that_failed_because_it_closed_files_of_the_engine_is_told_that() -> None:
+    def handler(*_):
+        raise OSError(9, "Bad file descriptor")
+
+    failed, _ = answer(handler)
+    told = with_cause(failed, ("it closed descriptors that are not its own (0, 1)",))
+    (problem,) = told.problems
+    assert problem.code is ErrorCode.USER_CODE and "closed files of the engine" in problem.what
+    assert "(0, 1)" in problem.why and "go on" not in problem.remedy
+    assert with_cause(failed, ()) is failed

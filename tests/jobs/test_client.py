@@ -251,6 +251,45 @@ def test_user_code_that_closes_the_usual_descriptors_does_not_hit_the_channel(cl
     assert answer(client, "close_descriptors 256") == "still here"
 
 
+@posix
+def test_jobs_behind_one_that_spoiled_the_engine_are_served_by_another_and_one_line_says_so(
+    client: WorkerClient,
+) -> None:
+    pid = client.pid
+    client.send(ask("close_descriptors 10", job="first"))
+    client.send(ask("echo second", job="second"))
+    client.send(ask("echo third", job="third"))
+    events = collect(client, FileInspected)
+    told = [one.text for one in events if isinstance(one, LogLine) and "started anew" in one.text]
+    assert len(told) == 1 and "descriptors" in told[0]
+    assert events[-1].job == "first"
+    for name in ("second", "third"):
+        end = take(client, FileInspected, JobFailed, WorkerLost)
+        assert isinstance(end, FileInspected) and (end.job, end.report.path) == (name, name)
+    assert client.pid != pid and client.is_running
+
+
+@posix
+def test_a_job_that_was_cancelled_behind_one_that_spoiled_the_engine_does_not_run(client: WorkerClient) -> None:
+    client.send(ask("close_descriptors 10", job="first"))
+    client.send(ask("listen", job="second"))
+    client.send(ask("echo third", job="third"))
+    take(client, Progress)
+    client.cancel("second")
+    ends = [take(client, *JOB_ENDS, WorkerLost) for _ in range(3)]
+    assert [(type(end), end.job) for end in ends] == [
+        (FileInspected, "first"), (JobCancelled, "second"), (FileInspected, "third")
+    ]  # fmt: skip
+
+
+@posix
+def test_an_engine_that_is_killed_while_it_is_spoiled_is_lost_as_ever(client: WorkerClient) -> None:
+    client.send(ask("close_descriptors 10"))
+    take(client, Progress)
+    client.kill()
+    assert take(client, WorkerLost).problem.code is ErrorCode.CANCELLED
+
+
 def test_everything_printed_arrives_whoever_prints_it(client: WorkerClient) -> None:
     client.send(ask("shout"))
     wanted = {"by print", "by stderr", "by descriptor", "by a child"}

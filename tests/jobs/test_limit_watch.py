@@ -125,7 +125,7 @@ def test_a_step_that_reports_nothing_is_ended_where_that_was_asked_for(monkeypat
     problem = first.run()
     assert problem.code is ErrorCode.TIMEOUT and problem.what.startswith("Starting the engine: nothing")
     assert "nothing was reported" in problem.what and "step_s" in problem.remedy
-    monkeypatch.setitem(limit_watch.SILENT_S, Phase.LOAD, 0.6)
+    monkeypatch.setattr(limit_watch, "SILENT_S", 0.6)
     watched = Watched(None, LimitsChoice())
     watched.watch.observe(Progress(phase=Phase.LOAD, detail="net.py"))
     assert watched.run().what.startswith("Loading the model: net.py: nothing was reported")
@@ -152,15 +152,23 @@ def test_a_job_that_follows_at_once_under_the_same_id_has_limits_of_its_own():
     assert "a step may take 1 s" in watched.run().why
 
 
-def test_in_the_window_a_silent_step_is_told_and_how_to_stop_it(monkeypatch):
-    monkeypatch.setitem(limit_watch.SILENT_S, Phase.LOAD, 0.6)
+def test_in_the_window_a_silent_step_is_told_and_how_to_stop_it_and_ended_later(monkeypatch):
+    monkeypatch.setattr(limit_watch, "SILENT_S", 0.6)
     watched = Watched(None, LimitsChoice(), usual=LimitsChoice)
     watched.watch.observe(Progress(phase=Phase.LOAD))
     watched.watch.start()
-    assert watched.spoke.wait(30)
-    watched.over.set()
-    assert watched.problem is None and watched.told[0].what.startswith("Loading the model: nothing was reported")
+    assert watched.spoke.wait(30) and watched.problem is None
+    assert watched.told[0].what.startswith("Loading the model: nothing was reported")
     assert "Cancel (Esc)" in watched.told[0].remedy
+    assert watched.over.wait(30)
+    assert len(watched.told) <= limit_watch.TOLD_BEFORE - 1
+    assert watched.problem.code is ErrorCode.TIMEOUT and "Loading the model" in watched.problem.what
+
+
+def test_a_model_that_never_ends_is_ended_within_minutes_and_data_may_take_longer():
+    assert 60 <= limit_watch.SILENT_S <= 900
+    assert {Phase.LOAD, Phase.EAGER, Phase.MEASURE, Phase.EXPORT}.isdisjoint(limit_watch.LONG_STEPS)
+    assert Phase.EVALUATE in limit_watch.LONG_STEPS and limit_watch.LONG_SILENT_S > limit_watch.SILENT_S
 
 
 def test_progress_is_a_sign_of_life_and_a_line_of_the_log_is_none():

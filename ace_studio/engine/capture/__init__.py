@@ -16,9 +16,10 @@ from ace_studio.engine.capture.cache import CaptureCache
 from ace_studio.engine.capture.cache_key import content_digest
 from ace_studio.engine.capture.in_order import capture_in_order
 from ace_studio.engine.capture.reference import EagerReference, run_reference
-from ace_studio.engine.capture.verify import difference, is_varying
+from ace_studio.engine.capture.verify import counting_attributes, difference, is_varying, quoted
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
+from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport
 from ace_studio.records.tensors import InputFinding, memory_limits
@@ -66,6 +67,12 @@ def capture_model(
         findings = accepted.findings
         if isinstance(accepted, WholeCapture):
             findings = with_layouts(findings, attempts.reference, reporter)
+        elif counting := counting_attributes(attempts.reference.eager, attempts.reference.tracing):
+            reporter.warn(
+                "changing-attribute",
+                f"forward() changes the plain attribute {quoted(counting)}, and the results of equal calls with it: "
+                "the subgraphs can be looked at, but no artifact can hold a model that begins elsewhere at every call",
+            )
     findings = findings if held is None else held.explained(findings)
     captured = accepted.model(
         table=accepted.table,
@@ -102,6 +109,15 @@ def capture_fingerprint(loaded: LoadedModel, recipe: Recipe, device: torch.devic
         digest.update(msgspec.json.encode(part, order="deterministic"))
     digest.update(f"{torch.__version__} {device.type}".encode())
     return digest.hexdigest()
+
+
+def refuse_counting(report: CaptureReport) -> None:
+    """Refuse to build a model that no artifact could hold. Raises: AceError(NOT_CAPTURED), naming the attribute."""
+    for one in report.warnings:
+        if one.code == "changing-attribute":
+            remedy = "Keep it as a registered buffer and update it in place, or pass it in and return it."
+            what, _, why = one.what.partition(": ")
+            raise AceError.of(ErrorCode.NOT_CAPTURED, what, why=why, remedy=remedy)
 
 
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}

@@ -6,6 +6,7 @@ import random
 import re
 import tomllib
 import traceback
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +94,8 @@ class EagerRun:
     state: ModuleState
     writes_into: tuple[int, ...] = ()
     """Positions of the input tensors that forward changed in the last call of `output`."""
+    counted: tuple[str, ...] = ()
+    """Plain numbers and lists that consecutive calls changed, in the last run of `outputs`."""
 
     @classmethod
     def of(cls, module: nn.Module) -> EagerRun:
@@ -124,7 +127,9 @@ class EagerRun:
         ``function`` is called in place of the module, whose state it changes.
         """
         try:
-            return call_in_turn(function or self.module, examples)
+            results = call_in_turn(function or self.module, examples)
+            self.counted = tuple(self.state.changes(of=(int, float, list, deque)))
+            return results
         finally:
             self.state.restore()
 

@@ -67,6 +67,7 @@ class Prover:
         first, *others = zip(reference.examples, reference.expected, strict=True)
         if found := verify.check_consecutive_calls(reference.eager, graph, first[0], expected=first[1]):
             return verify.frozen_cause(reference.eager, program, first[0]) or found
+        self._tell_of_counters()
         for number, (example, expected) in enumerate(others, start=2):
             self.reporter.check()
             if found := verify.check_example(graph, example, expected=expected, number=number):
@@ -90,6 +91,14 @@ class Prover:
             if found := verify.check_example(graph, reference.tracing, expected=expected, label=label):
                 return found
         return tuple(unseen)
+
+    def _tell_of_counters(self) -> None:
+        if names := self.reference.eager.counted:
+            self.reporter.warn(
+                "attribute-left-out",
+                f"forward() changes the plain attribute {verify.quoted(names)} at each call; the graph leaves that "
+                "out. Results agreed in three calls; should they depend on it later, the graph is wrong",
+            )
 
     def _fixed(self, view: GraphInputs) -> verify.Mismatch | None:
         """The mismatch of a dimension that had to stay free and is fixed in the graph."""

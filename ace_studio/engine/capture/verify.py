@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.capture.diagnose import Failure
-from ace_studio.engine.capture.eager import FORWARD_SEED, EagerRun, call_in_turn
+from ace_studio.engine.capture.eager import FORWARD_SEED, EagerRun, call_in_turn, set_seed
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example
 from ace_studio.engine.torch_private.operators import argument_names, is_random
@@ -206,9 +206,8 @@ def _changed(example: Example) -> Example:
 def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) -> Mismatch | None:
     """What a graph that differs from the model has frozen: an attribute, a global, or random numbers outside torch."""
     if attributes := eager.changed_by(example)[0]:
-        shown = ", ".join(f"'{name}'" for name in attributes[:5])
         return Mismatch(
-            what=f"forward() changes the plain attribute {shown}, and a graph would freeze it",
+            what=f"forward() changes the plain attribute {quoted(attributes)}, and a graph would freeze it",
             why="what it held while the graph was captured is a constant in the graph",
             remedy="Keep it as a registered buffer and update it in place, or pass it in and return it.",
         )
@@ -225,6 +224,23 @@ def frozen_cause(eager: EagerRun, program: ExportedProgram, example: Example) ->
             remedy="Draw them with torch, or pass them in as an input.",
         )
     return None
+
+
+def quoted(names: Sequence[str]) -> str:
+    """The first names for a person: ``'calls', 'history'``."""
+    return ", ".join(f"'{name}'" for name in names[:5])
+
+
+def counting_attributes(eager: EagerRun, example: Example) -> list[str]:
+    """The plain attributes that a call changes, if equal calls give other results because of them, again and again."""
+    changed = eager.changed_by(example)[0]
+
+    def from_one_seed(*args: Any, **kwargs: Any) -> Any:
+        set_seed()
+        return eager.module(*args, **kwargs)
+
+    # The second and the third call: what is computed at the first one and kept is no counter.
+    return changed if changed and difference(*eager.outputs([example] * 3, function=from_one_seed)[1:]) else []
 
 
 def is_varying(eager: EagerRun, example: Example) -> bool:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import torch
 
@@ -23,7 +21,7 @@ def run_script(path: Path, content: bytes, arguments: Sequence[str]) -> None:
     main = ModuleType("__main__")
     main.__dict__.update(__file__=str(path), __cached__=None, __spec__=None, __builtins__=__builtins__)
     code = compile(content, str(path), "exec", dont_inherit=True)
-    with _in_place_of_main(main), replaced_attribute(sys, "argv", [str(path), *arguments]), settings_kept():
+    with _in_place_of_main(main), replaced_attribute(sys, "argv", [str(path), *arguments]), torch.enable_grad():
         try:
             exec(code, main.__dict__)  # trusted: the user confirmed the hash of these bytes
         except SystemExit as end:
@@ -40,22 +38,3 @@ def _in_place_of_main(main: ModuleType) -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = before
-
-
-@contextmanager
-def settings_kept() -> Iterator[None]:
-    """Restore torch's global settings after the block, so that the next job does not inherit a script's changes."""
-    dtype, threads, grad = torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled()
-    seed = torch.get_rng_state()
-    is_strict: Any = torch.are_deterministic_algorithms_enabled()
-    try:
-        with torch.enable_grad():  # as it is when Python starts
-            yield
-    finally:
-        torch.set_default_dtype(dtype)
-        torch.set_num_threads(threads)
-        torch.set_grad_enabled(grad)
-        torch.set_rng_state(seed)
-        with contextlib.suppress(RuntimeError):
-            torch.use_deterministic_algorithms(is_strict)
-        torch.set_default_device(None)

@@ -15,7 +15,7 @@ from torch import nn
 from ace_studio.engine.examples.arrays import ReadContent, stored_examples
 from ace_studio.engine.examples.forms import in_one_form, places_of_forward
 from ace_studio.engine.examples.images import IMAGE_CHANNELS, ImageScaling, examples_from_images, images_to_trace
-from ace_studio.engine.examples.reader import prepared, read_examples
+from ace_studio.engine.examples.reader import MAX_EXAMPLES, prepared, read_examples
 from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows
 from ace_studio.engine.examples.wanted import wanted_inputs
 from ace_studio.engine.flow import DataSources, Example, LoadedModel
@@ -23,8 +23,6 @@ from ace_studio.engine.flow.module_state import state_put_back
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
 
-MAX_EXAMPLES = 64
-"""Tracing callables may be endless; more examples than this tell nothing new."""
 CALIBRATION_EXAMPLES = 2
 
 

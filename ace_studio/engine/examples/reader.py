@@ -10,13 +10,16 @@ from typing import Any
 from torch import Tensor
 
 from ace_studio.engine.examples.containers import register_containers
-from ace_studio.engine.flow import Example
+from ace_studio.engine.flow import Example, repeats_without_end
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.recipes.recipe import LimitsChoice
 
 _FORMS = "an example is a tuple (arguments), a dict (keyword arguments) or one tensor"
 PAIR_FORMS = "each is (inputs, labels); the inputs are a tensor, a tuple (arguments) or a dict (keyword arguments)"
 """How labelled data are written."""
+
+MAX_EXAMPLES = 64
+"""Sources of tracing examples may be endless; more than this tell nothing new."""
 
 
 def read_examples(
@@ -58,7 +61,7 @@ def values_given_by(
     try:
         code = getattr(inspect.unwrap(function), "__code__", None)
         place = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else where
-        yield from _counted(_listed(function(), where, forms), f"The {role} function {name}()", place)
+        yield from counted(_listed(function(), where, forms), f"The {role} function {name}()", place)
     except AceError:  # it says the user's line already
         raise
     except Exception as error:  # the user's code raises anything
@@ -80,8 +83,19 @@ def split_pair(value: object) -> tuple[Example, Any] | None:
 
 
 def prepared(examples: Iterable[Example]) -> tuple[Example, ...]:
-    """The examples, with the tensors inside of dataclasses and the like made visible to torch."""
+    """The examples, with the tensors inside of dataclasses and the like made visible to torch.
+
+    Raises: AceError(BAD_INPUT) if their nested lists have no end.
+    """
     found = tuple(examples)
+    if any(repeats_without_end((one.args, dict(one.kwargs))) for one in found):
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            "An example holds lists that contain themselves or each other, so that they have no end",
+            why="each of their leaves is an input of the graph",
+            remedy="Give each list members of its own.",
+            where="[inputs]",
+        )
     register_containers([(one.args, dict(one.kwargs)) for one in found])
     return found
 
@@ -96,7 +110,8 @@ def limit_examples(most: int) -> None:
     _most_examples = most
 
 
-def _counted(values: Iterable[object], what: str, where: str) -> Iterator[object]:
+def counted(values: Iterable[object], what: str, where: str) -> Iterator[object]:
+    """The values, as long as they are no more than `limit_examples` allows. Raises: AceError(BAD_INPUT)."""
     for count, value in enumerate(values, start=1):
         if count > _most_examples:
             raise AceError.of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +60,34 @@ class Example:
 def tensor_leaves(value: object) -> list[Tensor]:
     """The tensors inside any nesting of containers, in pytree order."""
     return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+_FEW_LEAVES = 1_000_000
+_MOST_REPEATS = 10
+
+
+def repeats_without_end(value: object) -> bool:
+    """Whether lists and tables in ``value`` contain each other so often that a walk of all leaves would not end.
+
+    Each container is visited once: thirty lists that hold the next one twice have a billion leaves. One that contains
+    itself has no end either.
+    """
+    sizes: dict[int, float] = {}
+    held = 0
+    stack = [(value, False)]
+    while stack:
+        one, is_done = stack.pop()
+        inner = list(one.values()) if isinstance(one, Mapping) else one if isinstance(one, list | tuple) else None
+        if inner is None or (id(one) in sizes and not is_done):
+            continue
+        if is_done:
+            sizes[id(one)] = sum(sizes.get(id(item), 1) for item in inner)
+        else:
+            sizes[id(one)] = math.inf  # while its members are looked at
+            held += len(inner)
+            stack.append((one, True))
+            stack.extend((item, False) for item in inner)
+    return sizes.get(id(value), 1) > _FEW_LEAVES + _MOST_REPEATS * held
 
 
 def measured_places(outputs: Sequence[Tensor]) -> list[int]:

@@ -67,14 +67,21 @@ class ModuleState:
         for (path, name), value in self._plain.items():
             _put_back(children[path].__dict__, name, value, memo)
 
-    def changes(self) -> list[str]:
-        """Names of the plain attributes that differ now (``calls``, ``blocks.1.history``)."""
+    def changes(self, *, of: tuple[type, ...] = (object,)) -> list[str]:
+        """Names of the plain attributes of these types that differ now or are new (``calls``, ``blocks.1.history``)."""
         children = dict(self._module.named_modules())
-        return [
-            f"{path}.{name}" if path else name
+        changed = [
+            (path, name)
             for (path, name), value in self._plain.items()
-            if not _same(vars(children[path]).get(name), value)
+            if isinstance(value, of) and not _same(vars(children[path]).get(name), value)
         ]
+        changed += [
+            (path, name)
+            for path, names in self._names.items()
+            for name in vars(children[path]).keys() - names
+            if isinstance(vars(children[path])[name], of)
+        ]
+        return [f"{path}.{name}" if path else name for path, name in changed]
 
     def buffer_changes(self) -> list[str]:
         """Names of the buffers that differ now."""

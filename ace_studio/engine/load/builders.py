@@ -7,12 +7,14 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ace_studio.engine.examples.reader import MAX_EXAMPLES, counted
 from ace_studio.engine.flow import Example, put_in_eval_mode
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.callables import CallableReference, CodeFile, describe_value
@@ -20,7 +22,7 @@ from ace_studio.engine.load.exported import examples_of_program
 from ace_studio.engine.load.huggingface import looks_like_huggingface, read_folder
 from ace_studio.engine.load.huggingface.folder import CONFIG
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
-from ace_studio.engine.load.refused import opening
+from ace_studio.engine.load.refused import newer_container, opening
 from ace_studio.engine.load.roles import loads_weights, trains
 from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file, read_head
 from ace_studio.engine.load.tensors import WRAPPINGS, check_holds_tensors_only, find_state_dicts, read_state_dicts
@@ -139,7 +141,10 @@ def _check_needs_nothing(target: Any, entry: CallableReference) -> None:
 
 
 def _interpret(value: Any, job: LoadJob, doing: str) -> OpenedModel:
-    """Take ``module`` or ``(module, examples)``, where examples is one example or a list (or generator) of them."""
+    """Take ``module`` or ``(module, examples)``, where examples is one example or a list of them.
+
+    Of a generator, which may be endless, as many are taken as of a tracing function.
+    """
     examples: Any = ()
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], nn.Module):
         value, examples = value
@@ -149,7 +154,7 @@ def _interpret(value: Any, job: LoadJob, doing: str) -> OpenedModel:
         raise _not_a_module(value, doing)
     with job.library.user.guard(doing):
         if isinstance(examples, Iterator):
-            examples = list(examples)
+            examples = list(islice(counted(examples, doing, str(job.path)), MAX_EXAMPLES))
         listed = examples if isinstance(examples, list) else [] if examples == () else [examples]
         put_in_eval_mode(value)
         module, reference = with_parts_written(value, job.path)
@@ -209,6 +214,8 @@ def _unpickle(job: LoadJob) -> Any:
             return torch.load(  # noqa: TID251 - trusted, and a whole module cannot be read otherwise
                 job.content, map_location="cpu", weights_only=False, pickle_module=reader
             )
+        except RuntimeError as error:
+            raise newer_container(job.path, str(error)) or error from None
         except (ModuleNotFoundError, AttributeError) as error:
             raise AceError.of(
                 ErrorCode.NOT_FOUND,

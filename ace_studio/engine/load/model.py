@@ -15,6 +15,7 @@ from typing import Any
 from torch import nn
 
 from ace_studio.engine.examples.caught import read_caught, read_structure
+from ace_studio.engine.examples.reader import limit_examples
 from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.load.callables import CallableReference, CodeFile, CodeLibrary, choose_entry, parse_reference
 from ace_studio.engine.load.first_layers import propose_rows
@@ -94,6 +95,7 @@ def _load(
     is_trusted: Callable[[str], bool],
     reporter: Reporter,
 ) -> LoadedModel:
+    limit_examples(recipe.limits.examples)
     library = CodeLibrary(sources.code, UserModules())
     job = LoadJob(
         path=sources.source,

@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ace_studio.engine.load.sniff import bad_file
+import torch
+
+from ace_studio.engine.load.sniff import bad_file, newer_format
 from ace_studio.engine.load.user_errors import raised_by_user
 from ace_studio.records.errors import AceError, message_of
 
@@ -27,6 +29,16 @@ _CAUSES = (
         "import the library that defines the operator, or export the model with operators of {library} alone",
     ),
 )
+
+
+_CONTAINER = re.compile(r"file with version (\d+), but the maximum supported version for reading is (\d+)")
+
+
+def newer_container(path: Path, reason: str) -> AceError | None:
+    """The error for a torch file whose container has a version that this torch does not know; None if it has none."""
+    found = _CONTAINER.search(reason)
+    reads = f"torch {torch.__version__} reads up to version {found[2]}" if found else ""
+    return newer_format(path, f"version {found[1]} of torch's file format", reads, "torch") if found else None
 
 
 def refused_file(path: Path, reason: str, *, library: str, details: str = "") -> AceError:
@@ -68,6 +80,7 @@ def opening(path: Path) -> Iterator[None]:
     except Exception as error:  # torch raises anything on a file that it cannot read
         if raised_by_user(error):
             raise
-        raise refused_file(path, "; ".join([*reasons.said, message_of(error)]), library="torch") from error
+        reason = "; ".join([*reasons.said, message_of(error)])
+        raise newer_container(path, reason) or refused_file(path, reason, library="torch") from error
     finally:
         logger.removeFilter(reasons)

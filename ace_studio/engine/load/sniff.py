@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import stat
+import tomllib
 from pathlib import Path
 
 from ace_studio.records.errors import AceError, ErrorCode
@@ -16,26 +18,7 @@ PICKLE_MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _LFS_MAGIC = b"version https://git-lfs.github.com/spec/"
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
 
-FOREIGN_MAGICS: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"\x1f\x8b", "gzip-compressed data; unpack it first"),
-    (0, b"BZh", "bzip2-compressed data; unpack it first"),
-    (0, b"\xfd7zXZ\x00", "xz-compressed data; unpack it first"),
-    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it first"),
-    (0, b"Rar!", "a RAR archive; unpack it first"),
-    (0, b"\x28\xb5\x2f\xfd", "zstd-compressed data; unpack it first"),
-    (257, b"ustar", "a tar archive; unpack it first"),
-    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file (Keras keeps its models so)"),
-    (0, b"GGUF", "a GGUF file of llama.cpp"),
-    (4, b"TFL3", "a TensorFlow Lite model"),
-    (0, b"\x93NUMPY", "a numpy array, which holds numbers and no model"),
-    (0, b"%PDF", "a PDF document"),
-    (0, b"\x89PNG", "a PNG picture"),
-    (0, b"\xff\xd8\xff", "a JPEG picture"),
-    (0, b"\x7fELF", "a compiled program or library"),
-    (0, b"MZ", "a Windows program or library"),
-    (0, b"SQLite format 3\x00", "an SQLite database"),
-)
-"""Offset, bytes at it, and the description of such files."""
+_FOREIGN = tomllib.loads(Path(__file__).with_name("foreign_files.toml").read_text(encoding="utf-8"))["file"]
 
 
 def size_of(path: Path) -> int:
@@ -76,6 +59,16 @@ def bad_file(
     """The error for a file that is not what its name or its use promises; the message is ``NAME what``."""
     return AceError.of(
         ErrorCode.BAD_FILE, f"{path.name} {what}", why=why, remedy=remedy, where=str(path), details=details
+    )
+
+
+def newer_format(path: Path, form: str, reads: str, library: str) -> AceError:
+    """The error for a file of a version that nothing here knows; it need not be damaged."""
+    return bad_file(
+        path,
+        f"was written in {form}, and {reads}",
+        why=f"a newer release of {library} wrote it, or its number of the version is false",
+        remedy=f"update {library}: the release that wrote it opens it; or save it again with the release that is here",
     )
 
 
@@ -124,9 +117,14 @@ def reject_stand_ins(path: Path, head: bytes) -> None:
 
 def unknown_file(path: Path, head: bytes) -> AceError:
     """The error for a file that no loader knows, with what it is if its format is recognized."""
-    for offset, magic, words in FOREIGN_MAGICS:
-        if head[offset : offset + len(magic)] == magic:
-            return bad_file(path, f"is {words}", why="its first bytes are those of that format", remedy=_KNOWN_KINDS)
+    for row in _FOREIGN:
+        if head[row.get("offset", 0) :].startswith(bytes.fromhex(row["bytes"])):
+            return bad_file(
+                path, f"is {row['words']}", why="its first bytes are those of that format", remedy=_KNOWN_KINDS
+            )
+    if len(head) > 1 and head[0] == 0x80 and 5 < head[1] < 128 and head.endswith(b"."):
+        reads = f"Python {platform.python_version()} reads up to protocol 5"
+        return newer_format(path, f"protocol {head[1]} of pickle", reads, "Python")
     if is_text(head):
         remedy = "open it as a recipe" if path.suffix == ".toml" else _KNOWN_KINDS
         return bad_file(path, "is plain text, not a model", why="its first bytes are text", remedy=remedy)

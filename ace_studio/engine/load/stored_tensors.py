@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ _DTYPE_OF_STORAGE = {
     "ComplexDoubleStorage": "complex128",
 }  # fmt: skip
 _MOST_TENSORS = 100_000
+_MOST_STEPS = 1_000_000
+"""Items that are looked at: tables may share members, and then they are many more than the file is long."""
 _DEEPEST = 4
 _SHAPE_ARGUMENT = 2
 """Index of the size among the arguments of torch's functions that rebuild a strided tensor."""
@@ -86,7 +89,8 @@ def list_tensors(content: bytes) -> tuple[StoredTensor, ...]:
     """
     try:
         value = _InertUnpickler(io.BytesIO(content)).load()
-        return tuple(_walk(value, "", _DEEPEST))[:_MOST_TENSORS]
+        steps = islice(_walk(value, "", _DEEPEST), _MOST_STEPS)
+        return tuple(islice((one for one in steps if one is not None), _MOST_TENSORS))
     except (pickle.UnpicklingError, *_FAILURES):
         return ()
 
@@ -94,10 +98,12 @@ def list_tensors(content: bytes) -> tuple[StoredTensor, ...]:
 _FAILURES = (ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError, MemoryError, RecursionError)
 
 
-def _walk(value: Any, name: str, depth: int) -> Iterator[StoredTensor]:
+def _walk(value: Any, name: str, depth: int) -> Iterator[StoredTensor | None]:
+    """The tensors, and None for each item that is none."""
+    found = _tensor(value, name) if isinstance(value, _Inert) else None
+    yield found
     if isinstance(value, _Inert):
-        if found := _tensor(value, name):
-            yield found
+        if found:
             return
         value = value.items
     if isinstance(value, Mapping) and depth:

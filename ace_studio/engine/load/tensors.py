@@ -18,10 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ace_studio.engine.flow import tensor_leaves
+from ace_studio.engine.flow import repeats_without_end, tensor_leaves
 from ace_studio.engine.load import sniff
 from ace_studio.engine.load.archive import Archive, open_archive
 from ace_studio.engine.load.pickles import unsafe_globals_of_archive, unsafe_globals_of_file
+from ace_studio.engine.load.refused import newer_container
 from ace_studio.engine.load.safetensors_header import damaged_safetensors, looks_like_safetensors, read_header
 from ace_studio.engine.load.state_match import StateDict
 from ace_studio.records.errors import AceError, ErrorCode
@@ -245,6 +246,9 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
     try:
         version = np.lib.format.read_magic(file)
         formats = np.lib.format
+        if version not in {(1, 0), (2, 0), (3, 0)}:
+            form = f"version {version[0]}.{version[1]} of numpy's file format"
+            raise sniff.newer_format(path, form, "versions 1 to 3 are read here", "numpy")
         read_header_of = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
         shape, is_fortran, dtype = read_header_of(file)
         if dtype.hasobject:
@@ -290,7 +294,7 @@ def _load_weights_only(path: Path, names: tuple[str, ...]) -> Any:
     except pickle.UnpicklingError as error:
         raise _more_than_tensors(path, (), details=str(error)) from error
     except _LOAD_ERRORS as error:
-        raise sniff.bad_file(
+        raise newer_container(path, str(error)) or sniff.bad_file(
             path,
             "is damaged: torch cannot read its tensors",
             why="the file does not hold what its table of contents says",
@@ -313,15 +317,18 @@ def _more_than_tensors(path: Path, names: tuple[str, ...], *, details: str = "")
 
 def _reject_inflated(path: Path, content: Any) -> None:
     """Refuse tensors far larger than their stored bytes; copying one would end the process."""
+    endless = sniff.bad_file(
+        path,
+        "holds tables that contain themselves or each other, or nest without end",
+        why="no list of its tensors can be made",
+        remedy="where it was made, save the tensors alone: torch.save(model.state_dict(), path)",
+    )
+    if repeats_without_end(content):
+        raise endless
     try:
         tensors = tensor_leaves(content)
     except RecursionError as error:
-        raise sniff.bad_file(
-            path,
-            "holds tables that contain themselves, or nest without end",
-            why="no list of its tensors can be made",
-            remedy="where it was made, save the tensors alone: torch.save(model.state_dict(), path)",
-        ) from error
+        raise endless from error
     for tensor in tensors:
         if tensor.layout is not torch.strided:
             continue

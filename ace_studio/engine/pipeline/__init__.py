@@ -17,6 +17,7 @@ import msgspec
 import torch
 
 from ace_studio.engine.advice import Facts, advise
+from ace_studio.engine.capture import refuse_counting
 from ace_studio.engine.environment import environment_report
 from ace_studio.engine.examples.from_norms import examples_from_norms
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
@@ -290,7 +291,10 @@ def compress(
     """Plan, compress, lower, check, evaluate, measure, export and choose.
 
     ``score`` is the original's, if known; ``lost`` are the targets that crashed an earlier process of this job.
+
+    Raises: AceError(NOT_CAPTURED) if the results depend on an attribute that every call changes.
     """
+    refuse_counting(report)
     frontend = FRONTENDS[loaded.frontend]
     recipe = frontend.fit_recipe(recipe)
     loaded = with_metric(loaded, captured, recipe, Path.cwd())

@@ -38,6 +38,7 @@ from ace_studio.records.messages.events import (
     WarningFound,
     WorkerLost,
     WorkerReady,
+    WorkerSpoiled,
 )
 from ace_studio.records.messages.reports import (
     WEIGHTS_ALONE,

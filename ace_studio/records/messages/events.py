@@ -226,6 +226,12 @@ class JobCancelled(Event, frozen=True, kw_only=True):
     """The job stopped because it was cancelled."""
 
 
+class WorkerSpoiled(Event, frozen=True, kw_only=True):
+    """The running job, which ends next, did to the process what cannot be put back. The client starts another one."""
+
+    left: tuple[str, ...]
+
+
 class WorkerLost(Event, frozen=True, kw_only=True):
     """The process died. Made by the client, never sent by a worker."""
 
@@ -236,5 +242,5 @@ AnyEvent = (
     WorkerReady | Progress | LogLine | JobWarned | WarningFound | FileInspected | EnvironmentFound | AttemptStarted
     | AttemptEnded | ModelCaptured | SensitivityFound | FixTried | InputsCaught | SizesWanted | PruningPreviewed
     | ValuesFound | TargetAtWork | BaselineMeasured | TargetFinished | JobFinished | JobFailed | JobCancelled
-    | WorkerLost
+    | WorkerLost | WorkerSpoiled
 )  # fmt: skip

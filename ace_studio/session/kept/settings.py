@@ -78,7 +78,7 @@ _ROWS = (
             help="In MB, all its processes together; it is ended there. 0: what is free at its start, less a reserve.",
             default=0.0, low=0.0),
     Setting(key="step_limit_s", group="Engine", label="Time without progress",
-            help="In seconds; a job that reports nothing for longer is ended. 0: the window tells, and you decide.",
+            help="In seconds; a job that reports nothing for longer is ended. 0: told after 10 min, ended after 30.",
             default=0.0, low=0.0),
     Setting(key="contain", group="Engine", label="Contain jobs that run code",
             help="No network, and writes only in the folder of the run. Needs Linux 6.2. Auto: Try fix, and downloads.",

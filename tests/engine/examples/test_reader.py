@@ -86,3 +86,11 @@ def test_a_pair_may_be_a_tuple_a_list_or_an_example():
     inputs, label = split_pair(({"ids": x}, 3))
     assert inputs.kwargs["ids"] is x and label == 3
     assert all(split_pair(value) is None for value in (x, (x,), (x, y, x), {"x": x, "y": y}, Example(kwargs={"x": x})))
+
+
+def test_an_example_of_lists_without_end_is_refused() -> None:
+    nested: list[object] = [torch.zeros(1)]
+    for _ in range(64):
+        nested = [nested, nested]
+    with pytest.raises(AceError, match="have no end"):
+        read_examples(lambda: [(nested,)], role="tracing", where="[inputs] tracing", limit=4, remedy="Return one.")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ace_studio.engine.flow import Example, measured_places, tensor_leaves
+from ace_studio.engine.flow import Example, measured_places, repeats_without_end, tensor_leaves
 
 ONE, TWO = torch.ones(2), torch.zeros(3)
 
@@ -43,3 +43,18 @@ def test_fidelity_is_measured_on_numbers_and_on_all_outputs_if_there_are_only_in
     index, score = torch.tensor([1]), torch.tensor([0.5])
     assert measured_places([index, score, index]) == [1]
     assert measured_places([index, index]) == [0, 1]
+
+
+def test_shared_and_endless_lists_are_told_from_long_ones() -> None:
+    nested: list[object] = [torch.zeros(1)]
+    for _ in range(64):
+        nested = [nested, nested]
+    itself: list[object] = []
+    itself.append({"a": (itself,)})
+    assert repeats_without_end(nested) and repeats_without_end(itself)
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert not repeats_without_end(deep)
+    assert not repeats_without_end([list(range(1000))] * 500)
+    assert not repeats_without_end(([(0.5, 1)] * 10, {"a": [None, torch.zeros(1)]}))

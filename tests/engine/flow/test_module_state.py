@@ -41,5 +41,5 @@ def test_changes_are_named():
     module = nn.Sequential(Changes())
     state = ModuleState(module)
     module(torch.ones(2))
-    assert state.changes() == ["0.calls", "0.seen"]
+    assert state.changes() == ["0.calls", "0.seen", "0.extra"]
     assert state.buffer_changes() == ["0.total"]

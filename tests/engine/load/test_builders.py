@@ -8,9 +8,11 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from ace_studio.engine.load import inspect_file
+from ace_studio.engine.examples.reader import MAX_EXAMPLES
+from ace_studio.engine.load import inspect_file, load_model
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.errors import ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.recipes.recipe import LimitsChoice, ModelChoice, Recipe
 from tests.engine.load.samples import NET_SOURCE, Plain, load, problem_of, write_net, write_pt2
 
 
@@ -132,3 +134,26 @@ def test_a_damaged_program_is_told_before_its_code_runs(tmp_path):
     whole[whole.index(content)] ^= 1
     (tmp_path / "m.pt2").write_bytes(whole)
     assert "checksum" in problem_of(tmp_path, "m.pt2").what
+
+
+ENDLESS = """
+import itertools
+import torch
+from torch import nn
+
+
+def make():
+    return nn.Linear(2, 2), (torch.zeros(size, 2) for size in itertools.count(1))
+"""
+
+
+def test_an_endless_generator_of_the_entry_gives_as_many_examples_as_a_tracing_function(tmp_path):
+    (tmp_path / "m.py").write_text(ENDLESS)
+    assert len(load(tmp_path, "m.py", entry="make").data.examples) == MAX_EXAMPLES
+
+
+def test_the_limit_on_examples_holds_for_a_generator_of_the_entry(tmp_path):
+    (tmp_path / "m.py").write_text(ENDLESS)
+    recipe = Recipe(model=ModelChoice(source="m.py", entry="make"), limits=LimitsChoice(examples=5))
+    with pytest.raises(AceError, match="gave more than 5 examples"):
+        load_model(recipe, tmp_path, is_trusted=lambda _: True, reporter=Reporter())

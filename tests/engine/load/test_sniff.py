@@ -82,3 +82,9 @@ def test_a_file_that_is_gone_when_its_size_is_asked_for_is_not_found(tmp_path):
     with pytest.raises(AceError) as caught:
         size_of(tmp_path / "gone")
     assert caught.value.problem.code is ErrorCode.NOT_FOUND
+
+
+def test_a_pickle_of_a_protocol_that_python_does_not_know_is_named(tmp_path):
+    (tmp_path / "w.pt").write_bytes(b"\x80\x63}.")
+    with pytest.raises(AceError, match="protocol 99"):
+        inspect_file(tmp_path / "w.pt")

@@ -1,11 +1,12 @@
 """Tensors in a torch file are listed without reading them."""
 
+import time
 import zipfile
 from collections import OrderedDict
 
 import torch
 
-from ace_studio.engine.load import inspect_file
+from ace_studio.engine.load import inspect_file, stored_tensors
 from ace_studio.engine.load.stored_tensors import list_tensors
 from tests.engine.load.samples import Payload
 
@@ -46,3 +47,14 @@ def test_calls_in_the_pickle_are_not_made(tmp_path):
         found = list_tensors(archive.read("w/data.pkl"))
     assert [tensor.name for tensor in found] == ["a"]
     assert not mark.exists()
+
+
+def test_tables_that_share_members_are_looked_at_for_a_moment_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_tensors, "_MOST_STEPS", 10_000)
+    table = {str(index): index for index in range(500)}
+    for _ in range(4):
+        table = {str(index): table for index in range(500)}  # 500 to the power of 5
+    torch.save(table, tmp_path / "w.pt")
+    started = time.process_time()
+    assert inspect_file(tmp_path / "w.pt").tensors == ()
+    assert time.process_time() - started < 5

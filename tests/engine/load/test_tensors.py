@@ -1,6 +1,7 @@
 """Tensors come out of files as they went in, and files that lie are refused before anything is allocated."""
 
 import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -152,3 +153,54 @@ def test_parameters_and_buffers_of_a_module_are_read(tmp_path):
     module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
     torch.save(module.state_dict(), tmp_path / "a.pt")
     assert set(read_state_dict(tmp_path / "a.pt")) == set(module.state_dict())
+
+
+def laughs(depth=40):
+    """Lists of which each holds the next one twice: two to the power of their number leaves in a kilobyte."""
+    nested = [torch.zeros(1)]
+    for _ in range(depth):
+        nested = [nested, nested]
+    return nested
+
+
+def test_lists_that_share_members_without_end_are_refused_at_once(tmp_path):
+    torch.save(laughs(), tmp_path / "laughs.pt")
+    tables = {"w": torch.zeros(1)}
+    for _ in range(40):
+        tables = {"a": tables, "b": tables}
+    torch.save(tables, tmp_path / "tables.pt")
+    for name in ("laughs.pt", "tables.pt"):
+        for read in (read_tensor, read_state_dict):
+            problem = refusal(read, tmp_path / name)
+            assert problem.code is ErrorCode.BAD_FILE and "contain themselves or each other" in problem.what
+
+
+def test_weights_that_are_kept_twice_are_read(tmp_path):
+    weights = {f"w{index}": torch.zeros(1) for index in range(1000)}
+    torch.save({"state_dict": weights, "model": weights}, tmp_path / "w.pt")
+    assert len(read_state_dict(tmp_path / "w.pt")) == 1000
+
+
+def with_version(path, version):
+    """The same container, which says that it has this version."""
+    with zipfile.ZipFile(path) as archive:
+        content = {info.filename: archive.read(info) for info in archive.infolist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, held in content.items():
+            archive.writestr(name, f"{version}\n" if name.endswith("/version") else held)
+
+
+def test_a_container_of_an_unknown_version_is_not_called_damaged(tmp_path):
+    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "w.pt")
+    with_version(tmp_path / "w.pt", 99)
+    problem = refusal(read_state_dict, tmp_path / "w.pt")
+    assert "version 99" in problem.what and torch.__version__ in problem.what and "damaged" not in str(problem)
+    assert "update torch" in problem.remedy
+
+
+def test_an_array_of_an_unknown_version_is_not_called_damaged(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    content = bytearray((tmp_path / "a.npy").read_bytes())
+    content[6] = 99
+    (tmp_path / "a.npy").write_bytes(content)
+    assert "version 99.0" in refusal(read_tensor, tmp_path / "a.npy").what

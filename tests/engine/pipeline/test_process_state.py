@@ -1,5 +1,6 @@
 """What a job changes of its process is as before when the job has ended; libraries keep what they added."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,9 @@ import pytest
 import torch
 
 from ace_studio.engine.pipeline.process_state import in_folder
+from tests.engine.pipeline.process_attacks import PUT_BACK, SPOILED
+
+needs_forks = pytest.mark.skipif(sys.platform != "linux", reason="forks a process for each attack")
 
 
 def test_settings_folder_and_variables_are_put_back_even_if_the_job_fails(tmp_path, monkeypatch):
@@ -33,8 +37,8 @@ def test_settings_folder_and_variables_are_put_back_even_if_the_job_fails(tmp_pa
 def test_a_function_that_a_library_replaced_stays_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "zeros", torch.zeros)
     with in_folder(tmp_path):
-        torch.zeros = torch.ones
-    assert torch.zeros is torch.ones
+        torch.zeros = pytest.fail
+    assert torch.zeros is pytest.fail
 
 
 def test_functions_that_watch_every_call_are_put_back():
@@ -66,3 +70,43 @@ def test_a_job_may_run_in_another_thread(tmp_path):
     thread.start()
     thread.join()
     assert done == [tmp_path]
+
+
+@pytest.fixture
+def attack(fork_server):
+    """Runs an attack in a process that is forked for it."""
+    fork_server.start()
+
+    def run(code: str):
+        reading, writing = os.pipe()
+        environment = {**os.environ, "ANSWER": "3"}
+        process = fork_server.fork(
+            "tests.engine.pipeline.process_attacks:attack", code, descriptors={1: 2, 2: 2, 3: writing},
+            environment=environment, folder=str(Path.cwd()),
+        )  # fmt: skip
+        os.close(writing)
+        with os.fdopen(reading) as answer:
+            said = answer.read()
+        assert process.wait(30) == 0
+        return json.loads(said)
+
+    return run
+
+
+@needs_forks
+@pytest.mark.parametrize("name", PUT_BACK)
+def test_what_a_model_changes_is_put_back_and_a_witness_finds_nothing(attack, name):
+    after = attack(PUT_BACK[name])
+    assert (after["left"], after["found"]) == ([], "")
+
+
+@needs_forks
+@pytest.mark.parametrize("name", SPOILED)
+def test_what_cannot_be_put_back_is_told(attack, name):
+    code, words = SPOILED[name]
+    assert any(words in one for one in attack(code)["left"])
+
+
+@needs_forks
+def test_the_test_of_the_process_takes_milliseconds(attack):
+    assert min(attack("pass")["took_ms"] for _ in range(3)) < 100
