@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.style.colours import THEMES, Colours
-from ace_studio.gui.style.sizes import STYLE
-from ace_studio.gui.style.stylesheet import stylesheet
+from ace_studio.gui.style.sizes import NAME_PT, STRONG, STYLE, TITLE_PT
+from ace_studio.records.places import resource_folder
 
 
 class Theme(QObject):
@@ -88,3 +90,12 @@ def _palette(colours: Colours) -> QPalette:
     for place in (role.WindowText, role.Text, role.ButtonText):
         palette.setColor(QPalette.ColorGroup.Disabled, place, QColor(colours.faded))
     return palette
+
+
+def stylesheet(colours: Colours) -> str:
+    """The application's stylesheet in the colours of a theme: ``resources/window.qss`` with its names replaced."""
+    values = {name: value for name, value in vars(colours).items() if isinstance(value, str)}
+    values |= {"strong": str(STRONG), "title": str(TITLE_PT), "name_size": str(NAME_PT)}
+    values |= {"icons": (resource_folder() / "icons").as_posix(), "tone": "on-dark" if colours.is_dark else "on-light"}
+    template = (resource_folder() / "window.qss").read_text(encoding="utf-8")
+    return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], template)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ace_studio.gui.style.colours import THEMES
-from ace_studio.gui.style.stylesheet import stylesheet
+from ace_studio.gui.style.theme import stylesheet
 
 
 @pytest.mark.parametrize("colours", THEMES.values(), ids=THEMES.keys())

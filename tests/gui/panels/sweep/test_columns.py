@@ -1,4 +1,4 @@
-from ace_studio.gui.panels.sweep.columns import sweep_columns
+from ace_studio.gui.panels.sweep.panel import sweep_columns
 from ace_studio.gui.style.colours import THEMES
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import RowStatus, SweepRow
