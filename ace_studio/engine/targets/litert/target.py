@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import fx
@@ -44,26 +44,20 @@ from ace_studio.records.tensors import size_limits
 
 _ARTIFACT = "model.tflite"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its compiled part writes to the terminal as it pleases
-_PROBLEMS = {
-    Precision.FP32: "",
-    Precision.INT8_STATIC: "",
-    Precision.INT8_DYNAMIC: "",
-    Precision.INT8_WEIGHT: "",
-    Precision.FP16: "XNNPACK computes in fp16 on some processors only, and the Python interpreter cannot ask for it",
-    Precision.BF16: "LiteRT has no bf16 kernels on a CPU",
-    Precision.INT4_WEIGHT: "LiteRT multiplies 4-bit weights with 8-bit activations, which no plan asks for",
-    Precision.FP8: "LiteRT has no fp8 kernels on a CPU",
-}
 
 
 class LiteRtTarget(Target):
     """XNNPACK where it can, LiteRT's own kernels for the rest."""
 
     modules = ("ai_edge_litert.interpreter", "ai_edge_quantizer.quantizer")
-
-    def precision_problem(self, precision: Precision) -> str:
-        """Why not, for what this target does not write or LiteRT does not have."""
-        return _PROBLEMS[precision]
+    precisions: ClassVar[Mapping[Precision, str]] = {
+        **dict.fromkeys((Precision.FP32, Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT), ""),
+        Precision.FP16: "XNNPACK computes in fp16 on some processors only, and the Python interpreter cannot ask "
+        "for it",
+        Precision.BF16: "LiteRT has no bf16 kernels on a CPU",
+        Precision.INT4_WEIGHT: "LiteRT multiplies 4-bit weights with 8-bit activations, which no plan asks for",
+        Precision.FP8: "LiteRT has no fp8 kernels on a CPU",
+    }
 
     def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""

@@ -21,8 +21,8 @@ from ace_studio.engine.quantize.casts import HALF_DTYPES, cast_problem, insert_c
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quiet import hushed
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
-from ace_studio.engine.targets.shared.cuda import cuda_problem, fp8_problem
+from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual
+from ace_studio.engine.targets.shared.cuda import CudaTarget, fp8_problem
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.targets.torch.program import FlatFunction, TorchLowered, load_flat_graph, pinned
 from ace_studio.engine.targets.torch.torchao_linears import (
@@ -37,22 +37,15 @@ from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 
 
-class TorchaoCudaTarget(Target):
+class TorchaoCudaTarget(CudaTarget):
     """torchao's quantized linear layers, compiled for an NVIDIA GPU."""
 
     def available(self) -> Availability:
-        """Whether there is a GPU, and torchao."""
-        if problem := cuda_problem():
-            missing = self.missing()
-            install = self.row.install if missing else ""
-            if torch.version.cuda is None:
-                install = f"a CUDA build of torch, and {self.row.install}"
-            return Availability(ok=False, reason="; ".join(filter(None, (problem, missing))), install=install)
-        return super().available()
-
-    def device_problem(self, device: torch.device) -> str:
-        """It runs where CUDA does."""
-        return "" if device.type == "cuda" else f"{self.label} runs on NVIDIA GPUs, and this job measures on {device}"
+        """As every target for NVIDIA GPUs; also whether torch was built for them."""
+        found = super().available()
+        if found.ok or torch.version.cuda is not None:
+            return found
+        return dataclasses.replace(found, install=f"a CUDA build of torch, and {self.row.install}")
 
     def precision_problem(self, precision: Precision) -> str:
         """Why not."""
