@@ -17,8 +17,7 @@ from typer.completion import completion_init
 from typer.exceptions import TyperException
 
 from ace_studio import COMPLETE_VARIABLE
-from ace_studio.cli.app import report_failure, whole_command
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, report_failure, whole_command
 from ace_studio.cli.follow import JobEndedError
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.system_faults import system_problem

@@ -11,6 +11,7 @@ import typer
 
 from ace_studio.cli.app import (
     BatchOnlyFlag,
+    Console,
     ContainFlag,
     InputOption,
     JsonFlag,
@@ -20,7 +21,6 @@ from ace_studio.cli.app import (
     TrustFlag,
     app,
 )
-from ace_studio.cli.console import Console
 from ace_studio.cli.engine_command import show_packs
 from ace_studio.cli.follow import TRACE_JOB, follow, kept_runner, python_of_folder
 from ace_studio.cli.repeating import repeat_run

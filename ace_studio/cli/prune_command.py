@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, ContainFlag, JsonFlag, TrustFlag, app
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
 from ace_studio.records.errors import AceError, ErrorCode

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.cli.running import read_result, recipe_of, run_recipe
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.results import Result

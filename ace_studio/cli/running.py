@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ace_studio.cli.app import report_failure
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, report_failure
 from ace_studio.cli.follow import NO_ANSWER, follow
 from ace_studio.cli.show_result import show_result
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem

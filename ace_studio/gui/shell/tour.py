@@ -11,8 +11,7 @@ from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from ace_studio.gui.style.language import tr, translate_fields
-from ace_studio.gui.style.sizes import GAP, MARGIN
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, column, row
 from ace_studio.gui.widgets.small import button, label
 from ace_studio.records.places import resource_folder
 

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.charts.chart import Chart, add_spots, under_mouse
 from ace_studio.gui.panels.history.columns import when_text
-from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
+from ace_studio.gui.style.theme import Colours
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import GAP, ElidedLabel, button

@@ -12,12 +12,9 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton
 
 from ace_studio.gui.panels.history.columns import history_columns
-from ace_studio.gui.style.colours import Colours
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import BesideOrAbove, box, column, row
+from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, BesideOrAbove, Flow, box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import FilterField, button, label, offer_menu, on_key, text_field
 from ace_studio.gui.widgets.table_look import count_words, plain_table, select_rows, show_columns

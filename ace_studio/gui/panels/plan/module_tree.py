@@ -13,9 +13,8 @@ from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, TIGHT
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.layouts import CLOSE, TIGHT, box, column, row
 from ace_studio.gui.widgets.small import label, offer_menu, quiet, set_role, short_lived_menu, show_words, tip_text
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import plural

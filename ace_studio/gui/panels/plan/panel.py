@@ -13,9 +13,8 @@ from ace_studio.gui.panels.plan.forms import GoalForm, MeasureForm, PrecisionFor
 from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN
 from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import column, row, scrolling
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label, rule
 from ace_studio.gui.widgets.table_look import plain_table

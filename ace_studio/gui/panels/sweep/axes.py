@@ -9,9 +9,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QGridLayout, QLabel, QLineEdit, QListWidget, QWidget
 
 from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import CLOSE, TIGHT
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import CLOSE, TIGHT, column, row
 from ace_studio.gui.widgets.small import button, label, quiet, set_role, text_field, tip_text
 from ace_studio.records.errors import AceError
 from ace_studio.records.recipes.plan import Precision
