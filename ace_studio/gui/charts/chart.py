@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style import Colours
 from ace_studio.gui.widgets.layouts import GAP, HAIR, TIGHT, column
 from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.session.document import Document

@@ -9,8 +9,7 @@ import pyqtgraph as pg
 
 from ace_studio.gui.charts.chart import PlotView
 from ace_studio.gui.ops.facts import op_facts
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, box, row
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, fill_combo, label

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow, device_axes
 from ace_studio.gui.charts.chart import PlotView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, front_of, points_of
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, Flow, row
 from ace_studio.gui.widgets.small import fill_combo, label, quiet

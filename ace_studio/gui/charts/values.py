@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QGridLayout, QSizePolicy
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.details import tensor_lines
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style import Colours, number, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, HAIR, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, show_words

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ace_studio.gui.charts.chart import ChartView
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style import Colours, number, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, column, row
 from ace_studio.gui.widgets.small import allow, button, label

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import WholeBox
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, column, row
 from ace_studio.gui.widgets.small import button, fit_screen, label, text_field

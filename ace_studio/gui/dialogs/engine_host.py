@@ -9,7 +9,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, box, column, row, scrolling
 from ace_studio.gui.widgets.small import (
     button,

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.theme import STRONG, Colours
+from ace_studio.gui.style import STRONG, Colours, number, tr
 from ace_studio.gui.widgets.layouts import GAP, HAIR, LETTER_PX, MARGIN, TIGHT, row
 from ace_studio.gui.words.formatting import plural
 

@@ -7,8 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from ace_studio.gui.graph_view.search import SearchField
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.layouts import SYMBOL_PX, TIGHT, row
 from ace_studio.gui.widgets.small import show_words, tool_button
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.table_model import Computed
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.ops.facts import row_of_ops
 from ace_studio.gui.ops.precision_offers import Offer, op_offers
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.steps import why_fixed
 from ace_studio.records.graph import OpKind

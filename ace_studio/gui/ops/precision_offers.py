@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import TargetReport

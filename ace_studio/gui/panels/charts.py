@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QGraphicsView, QListWidget, 
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.kinds import CHARTS
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style import Colours, Theme, tr
 from ace_studio.gui.widgets.layouts import CLOSE, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import EmptyState, button

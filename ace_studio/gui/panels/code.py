@@ -10,8 +10,7 @@ from itertools import chain, islice
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.code_view import CodeView
 from ace_studio.gui.widgets.layouts import GAP, TIGHT, box, column, row, split
 from ace_studio.gui.widgets.panel import Panel

@@ -22,8 +22,7 @@ from ace_studio.gui.shell.garbage import GarbageTimer
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS
 from ace_studio.gui.shell.sweep_thread import SweepThread
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import AnyEvent
 from ace_studio.records.recipes.recipe import EngineChoice

@@ -10,8 +10,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.shell.panel_table import PanelRow
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.records.errors import ErrorCode, Problem

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 
-from ace_studio.gui.style.language import tr, translate_fields
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr, translate_fields
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.words.problems import failed_targets
 from ace_studio.session.document import Document

@@ -13,9 +13,7 @@ from PySide6.QtWidgets import QButtonGroup, QFrame, QMenu, QTabWidget, QToolButt
 
 from ace_studio.gui.shell.panel_slot import PanelSlot
 from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style import Colours, Theme, stroke_icon, tr
 from ace_studio.gui.widgets.layouts import TIGHT, column
 from ace_studio.gui.widgets.small import short_lived_menu
 from ace_studio.session.document import Document

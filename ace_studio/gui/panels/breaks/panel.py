@@ -13,8 +13,7 @@ from ace_studio.gui.ops.break_entries import (
     select_line,
 )
 from ace_studio.gui.panels.breaks.fix_card import FixCard
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours, Theme, monospace
+from ace_studio.gui.style import Colours, Theme, monospace, tr
 from ace_studio.gui.widgets.differences import beside_tip, difference_column, difference_words
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, Flow, box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel

@@ -8,8 +8,7 @@ from functools import partial
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.panels.capture.method_list import capture_words
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.theme import Colours
+from ace_studio.gui.style import Colours, told, tr
 from ace_studio.gui.widgets.differences import difference_column, difference_words
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, column
 from ace_studio.gui.widgets.small import label, selectable

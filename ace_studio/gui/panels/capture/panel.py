@@ -11,9 +11,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QCompleter, QVBoxLayout, 
 
 from ace_studio.gui.panels.capture.compared import ComparedCaptures
 from ace_studio.gui.panels.capture.method_list import MethodList, capture_summary, method_rows, moved, wants_batch_only
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style import Colours, Theme, stroke_icon, tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
 from ace_studio.gui.widgets.layouts import (
     CLOSE,

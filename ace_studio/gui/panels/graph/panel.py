@@ -21,9 +21,7 @@ from ace_studio.gui.panels.graph.compare_view import CompareView
 from ace_studio.gui.panels.graph.edge_bar import EdgeBar
 from ace_studio.gui.panels.graph.frontier_card import FrontierCard
 from ace_studio.gui.panels.graph.saved_views import SavedViews
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style import Colours, Theme, stroke_icon, told, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import GAP, HAIR, TIGHT, box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel

@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton, QWidget
 
 from ace_studio.gui.charts.chart import Chart, add_spots, under_mouse
 from ace_studio.gui.panels.history.columns import history_columns, when_text
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style import Colours, Theme, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, BesideOrAbove, Flow, box, column, row
 from ace_studio.gui.widgets.panel import Panel

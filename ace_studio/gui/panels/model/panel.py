@@ -10,8 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QFrame, QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, told, tr
 from ace_studio.gui.widgets.fields import NameBox, WholeBox
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, Flow, box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel

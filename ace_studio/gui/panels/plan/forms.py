@@ -14,7 +14,7 @@ from ace_studio.gui.panels.plan.module_tree import ModuleTree
 from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.rule_list import RuleList
 from ace_studio.gui.panels.plan.section import Section
-from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style import told, tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
 from ace_studio.gui.widgets.layouts import CLOSE, TIGHT, column
 from ace_studio.gui.widgets.small import fill_combo, label, quiet, set_role, show_words

@@ -12,7 +12,7 @@ from ace_studio.gui.ops.facts import modules_inside, op_facts, texts_by_row
 from ace_studio.gui.ops.precision_menu import fill_precisions
 from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, TIGHT, box, column, row
 from ace_studio.gui.widgets.small import label, offer_menu, quiet, set_role, short_lived_menu, show_words, tip_text

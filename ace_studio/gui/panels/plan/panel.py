@@ -12,8 +12,7 @@ from ace_studio.gui.panels.plan import field_rows
 from ace_studio.gui.panels.plan.forms import GoalForm, MeasureForm, PrecisionForm, TargetsForm, measure_words
 from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.section import Section
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label, rule

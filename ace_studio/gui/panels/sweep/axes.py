@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QAbstractItemView, QFileDialog, QGridLayout, QLabel, QLineEdit, QListWidget, QWidget
 
-from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style import told, tr
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from ace_studio.gui.widgets.layouts import CLOSE, TIGHT, column, row
 from ace_studio.gui.widgets.small import button, label, quiet, set_role, text_field, tip_text

@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QStackedWidget, QTableV
 from ace_studio.gui.charts.chart import Chart
 from ace_studio.gui.panels.sweep.axes import AxisTable, ExclusionField, PlaceFields, RecipeList
 from ace_studio.gui.panels.sweep.pictures import HeatTable, draw_front
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.theme import Colours, Theme
+from ace_studio.gui.style import Colours, Theme, told, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, Flow, box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
