@@ -11,8 +11,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QFrame, QMenu, QTabWidget, QToolButton
 
-from ace_studio.gui.shell.panel_slot import PanelSlot
-from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup
+from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelSlot
 from ace_studio.gui.style import Colours, Theme, stroke_icon, tr
 from ace_studio.gui.widgets.layouts import TIGHT, column
 from ace_studio.gui.widgets.small import short_lived_menu

@@ -8,8 +8,7 @@ from PySide6.QtCore import QByteArray, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QRubberBand, QSplitter, QWidget
 
-from ace_studio.gui.shell.panel_slot import PanelSlot
-from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelRow
+from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelRow, PanelSlot
 from ace_studio.gui.shell.panel_tabs import GroupBar, PanelTabs
 from ace_studio.gui.shell.panel_window import PanelWindow
 from ace_studio.gui.style import Theme

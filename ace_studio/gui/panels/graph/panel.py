@@ -15,8 +15,7 @@ from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_subgraph
 from ace_studio.gui.ops.colourings import COLOURINGS, DIFFERENCE
 from ace_studio.gui.ops.facts import OpFacts, chosen_precision, op_facts, row_of_ops, values_of_ops
-from ace_studio.gui.ops.precision_menu import add_precision_menus
-from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
+from ace_studio.gui.ops.precision_offers import Offer, add_precision_menus, grey_out, op_offers
 from ace_studio.gui.panels.graph.compare_view import CompareView
 from ace_studio.gui.panels.graph.edge_bar import EdgeBar
 from ace_studio.gui.panels.graph.frontier_card import FrontierCard

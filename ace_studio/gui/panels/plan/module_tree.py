@@ -9,8 +9,7 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QToolButton, QTreeWidget, QTreeWidgetItem, QWidget
 
 from ace_studio.gui.ops.facts import modules_inside, op_facts, texts_by_row
-from ace_studio.gui.ops.precision_menu import fill_precisions
-from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
+from ace_studio.gui.ops.precision_offers import Offer, fill_precisions, grey_out, op_offers
 from ace_studio.gui.panels.plan.choosers import NoEditor, PrecisionCells
 from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import ComboBox
