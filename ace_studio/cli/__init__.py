@@ -17,16 +17,15 @@ from typer.completion import completion_init
 from typer.exceptions import TyperException
 
 from ace_studio import COMPLETE_VARIABLE
-from ace_studio.cli.app import report_failure, whole_command
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, report_failure, whole_command
 from ace_studio.cli.follow import JobEndedError
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode, Problem
 from ace_studio.records.system_faults import system_problem
 
 for _module in (
     "commands", "plan_command", "finished_commands", "kept_commands", "engine_command", "host_command",
-    "devices_command", "advise_command", "catch_command", "fix_command", "prune_command", "sensitivity_command",
-    "values_command", "sweep_command", "recipes_command", "mcp_command", "completion_command",
+    "devices_command", "advise_command", "catch_command", "fix_command", "preview_commands",
+    "sweep_command", "recipes_command", "mcp_command", "completion_command",
 ):  # fmt: skip
     importlib.import_module(f"{__name__}.{_module}")  # registers its commands, in the order of --help
 

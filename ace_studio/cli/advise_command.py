@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import ContainFlag, JsonFlag, TrustFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, ContainFlag, JsonFlag, TrustFlag, app
 from ace_studio.cli.running import read_result, recipe_of, run_recipe
 from ace_studio.cli.show_result import show_advice
 from ace_studio.cli.user_word import may_send

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import ContainFlag, JsonFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, ContainFlag, JsonFlag, app
 from ace_studio.cli.follow import follow
 from ace_studio.records.errors import ExitCode
 from ace_studio.records.messages import CatchRequest, InputsCaught

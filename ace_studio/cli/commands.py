@@ -11,6 +11,7 @@ import typer
 
 from ace_studio.cli.app import (
     BatchOnlyFlag,
+    Console,
     ContainFlag,
     InputOption,
     JsonFlag,
@@ -20,11 +21,9 @@ from ace_studio.cli.app import (
     TrustFlag,
     app,
 )
-from ace_studio.cli.console import Console
 from ace_studio.cli.engine_command import show_packs
 from ace_studio.cli.follow import TRACE_JOB, follow, kept_runner, python_of_folder
-from ace_studio.cli.repeating import repeat_run
-from ace_studio.cli.running import filled_recipe_for, read_result, recipe_for, run_recipe, with_capture
+from ace_studio.cli.running import filled_recipe_for, read_result, recipe_for, repeat_run, run_recipe, with_capture
 from ace_studio.cli.show import show_capture, show_environment, show_file
 from ace_studio.cli.show_result import show_result
 from ace_studio.cli.user_word import may_send

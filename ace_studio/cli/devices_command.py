@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ace_studio.cli.app import JsonFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, JsonFlag, app
 from ace_studio.cli.follow import kept_runner
-from ace_studio.cli.repeating import named_run
+from ace_studio.cli.running import named_run
 from ace_studio.cli.show_result import show_on_devices
 from ace_studio.cli.user_word import SendOption, user_word
 from ace_studio.jobs.devices.measuring import check_device, measure_on

@@ -9,8 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ace_studio.cli.app import JsonFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, JsonFlag, app
 from ace_studio.jobs.engine_packs import Pack, find_packs, remove
 from ace_studio.jobs.launch import default_interpreter
 from ace_studio.jobs.pack_install import Consent, InstallStep, PackOffer, examine, install

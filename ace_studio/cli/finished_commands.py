@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, app
-from ace_studio.cli.console import Console
-from ace_studio.cli.repeating import compare, earlier_result, show_repetition
-from ace_studio.cli.running import read_result
+from ace_studio.cli.app import Console, JsonFlag, app
+from ace_studio.cli.running import compare, earlier_result, read_result, show_repetition
 from ace_studio.session.artifacts import export_run
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.cli.show import captured_words
 from ace_studio.cli.user_word import ask, is_question, with_word
 from ace_studio.jobs.engines import EngineClient

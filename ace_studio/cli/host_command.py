@@ -7,8 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ace_studio.cli.app import JsonFlag
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, JsonFlag
 from ace_studio.cli.engine_command import engine_app
 from ace_studio.jobs.hosts.check import check_host
 from ace_studio.jobs.hosts.install import install_there

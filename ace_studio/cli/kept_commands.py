@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, JsonFlag, app
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import recipe_for
 from ace_studio.cli.user_word import ask

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ace_studio.cli.app import ContainFlag, InputOption, JsonFlag, TrustFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, ContainFlag, InputOption, JsonFlag, TrustFlag, app
 from ace_studio.cli.follow import follow
 from ace_studio.cli.running import filled_recipe_for
 from ace_studio.cli.user_word import may_send

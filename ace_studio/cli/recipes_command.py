@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ace_studio.cli.app import JsonFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, JsonFlag, app
 from ace_studio.cli.running import filled_recipe_for
 from ace_studio.records.errors import AceError, ErrorCode, ExitCode
 from ace_studio.records.recipes.families import FAMILIES, ModelFamily

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from pathlib import Path
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.records.messages import EnvironmentReport, FileReport
 from ace_studio.records.results import CaptureReport, SupportStatus, TargetSupport
 from ace_studio.records.results.words import megabytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.records.results import Latency, Result, RunStatus, TargetRun
 from ace_studio.records.results.on_devices import device_names, figure_on, figure_words, state_words
 from ace_studio.records.results.words import drop_words, megabytes, metric_words, ratio_words

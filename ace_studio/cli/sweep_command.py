@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from ace_studio.cli.app import JsonFlag, TrustFlag, app
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, JsonFlag, TrustFlag, app
 from ace_studio.cli.follow import chosen_python, kept_runner
 from ace_studio.cli.user_word import SendOption, user_word
 from ace_studio.jobs.sweep_process import SweepProcess

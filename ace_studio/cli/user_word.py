@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from msgspec.structs import replace
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.recipes.recipe import EngineChoice, Recipe

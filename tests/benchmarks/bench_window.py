@@ -27,8 +27,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.ops.facts import prepare, prepare_result
-from ace_studio.gui.shell.app import Preload
-from ace_studio.gui.shell.garbage import GarbageTimer
+from ace_studio.gui.shell.app import GarbageTimer, Preload
 from ace_studio.records.messages import JobFinished, LogLine, ModelCaptured, Progress
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport

@@ -5,8 +5,8 @@ import json
 
 import rich.console
 
-from ace_studio.cli import console as console_module
-from ace_studio.cli.console import Console
+from ace_studio.cli import app as console_module
+from ace_studio.cli.app import Console
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import LogLine, Phase, Progress
 

@@ -6,7 +6,7 @@ import pytest
 
 from ace_studio.cli import follow as follow_module
 from ace_studio.cli import run_command
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.cli.follow import follow
 from ace_studio.records import messages
 from ace_studio.records.errors import AceError, ErrorCode, Problem

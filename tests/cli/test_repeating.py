@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ace_studio.cli import run_command
-from ace_studio.cli.repeating import compare
+from ace_studio.cli.running import compare
 from ace_studio.records.messages import JobFinished
 from ace_studio.records.recipes.file import read_recipe, recipe_text
 from ace_studio.records.results import CaptureReport, encode_result

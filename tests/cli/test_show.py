@@ -4,7 +4,7 @@ import re
 
 from msgspec.structs import replace
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.cli.show import captured_words, show_capture, show_environment
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import EnvironmentReport, TargetReport

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.cli.show_result import show_changes, show_improvements, show_result, show_search
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import PlanRule, Precision

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ace_studio import __main__ as program
-from ace_studio.cli.app import report_failure
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console, report_failure
 from ace_studio.jobs import launch
 from ace_studio.records.errors import AceError
 from tests import forked_engines

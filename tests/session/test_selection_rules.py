@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.recipes.plan_index import PlanIndex
-from ace_studio.session.selection_rules import covering_matches, with_precision_of_ops
+from ace_studio.session.verbs.plan import covering_matches, with_precision_of_ops
 from tests.gui.graph_tables import large_table, layered_table, tables
 
 INDEX = PlanIndex(layered_table(4))

@@ -2,7 +2,7 @@ import re
 
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow, SweepStatus, with_front
-from ace_studio.sweeps.report import report_html
+from ace_studio.sweeps.tables import report_html
 
 FIGURES = {"status": RowStatus.DONE, "host": "box", "target": "eager", "precision": "fp32", "size_bytes": 1000}
 

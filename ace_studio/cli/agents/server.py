@@ -27,8 +27,7 @@ from ace_studio.cli import run_command
 from ace_studio.cli.agents.answers import tool_answer
 from ace_studio.cli.agents.runner import AgentRunner
 from ace_studio.cli.agents.tools import ROWS, ToolRow, tool_description, tool_schema, with_places, words_of
-from ace_studio.cli.app import report_failure
-from ace_studio.cli.console import Console, progress_text
+from ace_studio.cli.app import Console, progress_text, report_failure
 from ace_studio.cli.follow import kept_runner
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Progress

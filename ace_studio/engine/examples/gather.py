@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -12,12 +12,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from ace_studio.engine.examples.arrays import ReadContent, stored_examples
+from ace_studio.engine.examples.arrays import ReadContent, examples_from_arrays, stored_examples
 from ace_studio.engine.examples.forms import in_one_form, places_of_forward
 from ace_studio.engine.examples.images import IMAGE_CHANNELS, ImageScaling, examples_from_images, images_to_trace
 from ace_studio.engine.examples.reader import MAX_EXAMPLES, prepared, read_examples
 from ace_studio.engine.examples.rows import ReadTensor, examples_from_rows
-from ace_studio.engine.examples.wanted import wanted_inputs
+from ace_studio.engine.examples.wanted import WantedInput, wanted_inputs
 from ace_studio.engine.flow import DataSources, Example, LoadedModel
 from ace_studio.engine.flow.module_state import state_put_back
 from ace_studio.records.errors import AceError, ErrorCode
@@ -124,3 +124,38 @@ def _image_channels(module: nn.Module) -> int:
     """Channels that the first convolution takes, if images have so many; else 3."""
     shapes = [tuple(weight.shape) for weight in module.parameters() if weight.dim() == 4]
     return shapes[0][1] if shapes and shapes[0][1] in IMAGE_CHANNELS else 3
+
+
+WHERE = "[calibration] inputs"
+
+
+def with_calibration_data(
+    loaded: LoadedModel, examples: Sequence[Example], recipe: Recipe, *, read_content: ReadContent
+) -> LoadedModel:
+    """The model with a calibration function that reads the recipe's file or folder; as it is if there is none.
+
+    Args:
+        loaded: The model and its data sources.
+        examples: What the model is traced with; sizes that differ between them are free in the data too.
+        recipe: ``[calibration]`` and the dimensions of ``[inputs]`` count.
+        read_content: Reads a file of arrays.
+    """
+    path = loaded.data.calibration_path
+    if path is None or loaded.data.calibration is not None:
+        return loaded
+    inputs = wanted_inputs(loaded.module, examples, recipe)
+    return loaded.with_data(calibration=partial(_read, path, examples[0], inputs, recipe, read_content))
+
+
+def _read(
+    path: Path, form: Example, inputs: Sequence[WantedInput], recipe: Recipe, read_content: ReadContent
+) -> Iterable[Example]:
+    chosen = recipe.calibration
+    if path.is_dir():
+        scaling = ImageScaling(chosen.mean, chosen.std)
+        return examples_from_images(
+            path, form, inputs, samples=chosen.samples, subset=chosen.subset, scaling=scaling, where=WHERE
+        )
+    return examples_from_arrays(
+        read_content(path), form, inputs, samples=chosen.samples, subset=chosen.subset, where=f"{WHERE}: {path.name}"
+    )

@@ -19,10 +19,9 @@ from ace_studio.engine.improve.awq import awq
 from ace_studio.engine.improve.compensate import compensate, correct_biases
 from ace_studio.engine.improve.equalize import equalize
 from ace_studio.engine.improve.gptq import gptq
-from ace_studio.engine.improve.job import HIGH, ImproveJob
+from ace_studio.engine.improve.job import HIGH, ImproveJob, NoChange, WeightChange, changed_ops, with_changed_weights
 from ace_studio.engine.improve.learned_rounding import learn_rounding
 from ace_studio.engine.improve.smoothquant import smoothquant
-from ace_studio.engine.improve.weights import NoChange, WeightChange, changed_ops, with_changed_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB, split_examples
 from ace_studio.engine.quantize.observers import RangeChoice

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ace_studio.engine.improve.job import ImproveJob
+from ace_studio.engine.improve.job import ImproveJob, NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.improve.norm_sites import NormSite, find_norm_sites
-from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.quantize.fake_quantize import round_weight
 from ace_studio.records.recipes.plan import WEIGHT_ONLY
 from ace_studio.records.recipes.recipe import ImproveMethod

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.improve.job import ImproveJob
-from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
+from ace_studio.engine.improve.job import ImproveJob, NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.ops.families import CLAMPS
 from ace_studio.engine.ops.roles import is_convolution
 from ace_studio.engine.quantize.flat_graph import OP_ID

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.improve.job import ImproveJob
-from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
+from ace_studio.engine.improve.job import ImproveJob, NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.ops.families import ADAPTIVE_POOLS, AVERAGE_POOLS, IDENTITIES, LEAKY_RELUS, MAX_POOLS, RELUS
 from ace_studio.engine.ops.roles import OpRole, is_convolution, op_role
 from ace_studio.records.recipes.recipe import ImproveMethod

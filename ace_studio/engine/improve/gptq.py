@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from ace_studio.engine.improve.job import ImproveJob
-from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
+from ace_studio.engine.improve.job import ImproveJob, NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.ops.families import LINEAR_OPS
 from ace_studio.engine.quantize.affine import AffineGrid, affine_grid, symmetric_grid
 from ace_studio.records.recipes.plan import WEIGHT_BITS

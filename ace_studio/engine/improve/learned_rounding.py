@@ -14,8 +14,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.improve.descent import IntegerGrid, Quadratic, descend
 from ace_studio.engine.improve.gptq import WIDEST
-from ace_studio.engine.improve.job import ImproveJob
-from ace_studio.engine.improve.weights import NoChange, Site, WeightChange, WeightEditor
+from ace_studio.engine.improve.job import ImproveJob, NoChange, Site, WeightChange, WeightEditor
 from ace_studio.engine.ops.families import CLAMPS, LINEAR_OPS
 from ace_studio.engine.quantize.affine import SMALLEST_SCALE
 from ace_studio.engine.quantize.fake_quantize import WeightGroups, weight_groups

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, fx
 
-from ace_studio.engine.improve.weights import Site, WeightEditor
+from ace_studio.engine.improve.job import Site, WeightEditor
 from ace_studio.engine.ops.families import IDENTITIES, LINEAR_OPS
 
 _PLACES = {"aten.layer_norm.default": (2, 3), "aten.rms_norm.default": (2,), "aten.native_layer_norm.default": (2, 3)}

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ace_studio.engine.improve.job import ImproveJob
+from ace_studio.engine.improve.job import ImproveJob, NoChange, WeightChange, WeightEditor
 from ace_studio.engine.improve.norm_sites import find_norm_sites
-from ace_studio.engine.improve.weights import NoChange, WeightChange, WeightEditor
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 

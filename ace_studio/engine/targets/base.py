@@ -137,6 +137,8 @@ class Target(ABC):
 
     modules: ClassVar[tuple[str, ...]] = ()
     """What is imported to see whether the installed packages can be used beside this torch."""
+    precisions: ClassVar[Mapping[Precision, str]] = {}
+    """Precision -> why the target cannot do it, empty if it can; where that is the same on every machine."""
 
     def __init__(self, row: TargetRow) -> None:
         self.row = row
@@ -167,9 +169,9 @@ class Target(ABC):
         """Empty if what it builds can be run on this machine, else why not: then it is saved, and never run here."""
         return ""
 
-    @abstractmethod
     def precision_problem(self, precision: Precision) -> str:
         """Empty if the target can do this precision here, else why not, in one sentence."""
+        return self.precisions[precision]
 
     def op_problem(self, op: str, precision: Precision) -> str:
         """Empty if the target can do this operator (``aten.conv2d.default``) at this precision, else why not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.records.goals import latency_ratio
 from ace_studio.records.results import SearchStep, TargetRun

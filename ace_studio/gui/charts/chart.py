@@ -10,9 +10,8 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel, QLayout, QWidget
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.sizes import GAP, HAIR, TIGHT
-from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.style import Colours
+from ace_studio.gui.widgets.layouts import GAP, HAIR, TIGHT, column
 from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.session.document import Document
 from ace_studio.session.session import Session

@@ -7,8 +7,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.charts.chart import PlotView
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style import Colours, number, tr
 from ace_studio.gui.words.formatting import unclear_words
 from ace_studio.session.comparison.figures import Difference
 from ace_studio.session.comparison.sides import PinnedPair

@@ -10,8 +10,7 @@ import pyqtgraph as pg
 from ace_studio.gui.charts.chart import PlotView, add_spots
 from ace_studio.gui.charts.points import colour_of, run_names
 from ace_studio.gui.ops.facts import row_of_ops, selected_run
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.words.formatting import decibel_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import OpReport, TargetRun

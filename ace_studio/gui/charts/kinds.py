@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from ace_studio.gui.charts.chart import ChartView
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import translate_fields
+from ace_studio.gui.style import Colours, translate_fields
 from ace_studio.session.session import Session
 
 

@@ -12,11 +12,9 @@ from ace_studio.gui.charts.chart import PlotView
 from ace_studio.gui.charts.points import run_names
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view.colours import text_on
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, row
 from ace_studio.gui.widgets.small import ElidedLabel, label
 from ace_studio.gui.words.formatting import ms_text, plural
 from ace_studio.records.by_identity import are_same

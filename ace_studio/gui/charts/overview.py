@@ -10,8 +10,7 @@ import pyqtgraph as pg
 
 from ace_studio.gui.charts.chart import Chart, ChartView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, points_of
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.layouts import column, split
 from ace_studio.gui.words.formatting import SIZES, Unit, decibel_text, metric_text, percent_text, plural
 from ace_studio.session.document import Document

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtGui import QColor
 
-from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style import Colours
 from ace_studio.records.results import Baseline, Latency, RunStatus, TargetRun
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document

@@ -10,8 +10,7 @@ import pyqtgraph as pg
 
 from ace_studio.gui.charts.chart import PlotView, add_spots
 from ace_studio.gui.charts.op_time import TimedRow, timed_runs
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style import Colours, number, tr
 from ace_studio.gui.words.formatting import bytes_text, count_text, ms_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Ceilings, OpReport

@@ -11,7 +11,7 @@ from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtSvg import QSvgGenerator
 
 from ace_studio.gui.charts.chart import ChartView
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.spreadsheet import spreadsheet_text

@@ -9,11 +9,9 @@ import pyqtgraph as pg
 
 from ace_studio.gui.charts.chart import PlotView
 from ace_studio.gui.ops.facts import op_facts
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
-from ace_studio.gui.widgets.layouts import box, row
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, box, row
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, fill_combo, label
 from ace_studio.gui.words.formatting import decibel_text, plural
 from ace_studio.gui.words.steps import why_fixed, why_not

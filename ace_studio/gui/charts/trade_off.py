@@ -12,12 +12,9 @@ from PySide6.QtWidgets import QCheckBox, QWidget
 from ace_studio.gui.charts.axes import COSTS, LOSSES, AxisRow, device_axes
 from ace_studio.gui.charts.chart import PlotView, under_mouse
 from ace_studio.gui.charts.points import Point, colour_of, front_of, points_of
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, Flow, row
 from ace_studio.gui.widgets.small import fill_combo, label, quiet
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
 from ace_studio.gui.words.goal_bounds import BOUNDS, BoundRow

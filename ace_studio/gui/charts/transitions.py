@@ -10,13 +10,10 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableWidget, QTab
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.graph_view.colours import blend, text_on
-from ace_studio.gui.ops.facts import op_facts, selected_run
-from ace_studio.gui.ops.fates import Transition, fates_of, running_precisions, transitions
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
+from ace_studio.gui.ops.facts import Transition, fates_of, op_facts, running_precisions, selected_run, transitions
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, label, quiet
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.recipes.plan import Precision

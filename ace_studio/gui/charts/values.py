@@ -11,11 +11,9 @@ from PySide6.QtWidgets import QFileDialog, QGridLayout, QSizePolicy
 
 from ace_studio.gui.charts.chart import Chart, ChartView
 from ace_studio.gui.ops.details import tensor_lines
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.sizes import CLOSE, GAP, HAIR
+from ace_studio.gui.style import Colours, number, tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, HAIR, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, show_words
 from ace_studio.gui.words.formatting import plural, shape_text
 from ace_studio.records.values import BINS, TensorValues, ValuePicture

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ace_studio.gui.charts.chart import ChartView
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
+from ace_studio.gui.style import Colours, number, tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, column, row
 from ace_studio.gui.widgets.small import allow, button, label
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.points import run_names
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
-from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.style import Colours, number, tr
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, column
 from ace_studio.gui.widgets.small import label
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

@@ -19,7 +19,7 @@ from PySide6 import __version__ as qt_version
 from PySide6.QtWidgets import QApplication, QDialog, QListWidget, QTabWidget, QWidget
 
 import ace_studio
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.layouts import column, row, split
 from ace_studio.gui.widgets.small import MARGIN, button, fit_screen, label, plain_text
 from ace_studio.gui.words.formatting import bytes_text

@@ -16,10 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import WholeBox
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, column, row
 from ace_studio.gui.widgets.small import button, fit_screen, label, text_field
 from ace_studio.records.messages import InputsCaught
 from ace_studio.session.document import Document, Part

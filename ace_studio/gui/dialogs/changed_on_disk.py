@@ -9,8 +9,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QDialog, QWidget
 
 from ace_studio.gui.panels.breaks.diff_view import DiffView
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, told, tr
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import MARGIN, button, label
 from ace_studio.session.document import DiskChange

@@ -6,9 +6,8 @@ from functools import partial
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, column, row
 from ace_studio.gui.widgets.small import button, fit_screen, label, named, selectable, show_words, text_field
 from ace_studio.gui.widgets.table_look import plain_table, select_rows
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

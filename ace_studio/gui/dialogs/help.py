@@ -12,12 +12,9 @@ from PySide6 import QtGui
 from PySide6.QtCore import QRegularExpression, Qt, QUrl
 from PySide6.QtWidgets import QDialog, QTextBrowser, QTextEdit, QToolButton, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, stroke_icon, tr
 from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
-from ace_studio.gui.widgets.layouts import box, column, row, split
+from ace_studio.gui.widgets.layouts import GAP, TIGHT, box, column, row, split
 from ace_studio.gui.widgets.small import FilterField, fit_screen, label, quiet, tool_button
 from ace_studio.records.places import resource_folder
 from ace_studio.session.kept.settings import Settings

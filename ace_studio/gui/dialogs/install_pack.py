@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QCheckBox, QDialog, QFormLayout, QWidget
 
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP
-from ace_studio.gui.style.theme import monospace
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.style import monospace, told, tr
+from ace_studio.gui.widgets.layouts import GAP, box, column, row
 from ace_studio.gui.widgets.small import MARGIN, button, label, selectable
 from ace_studio.gui.words.formatting import bytes_text
 from ace_studio.jobs.pack_install import Consent, PackOffer

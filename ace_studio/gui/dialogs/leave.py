@@ -6,7 +6,7 @@ import time
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import MARGIN, button, label
 from ace_studio.gui.words.formatting import seconds_text

@@ -7,9 +7,8 @@ from typing import Any
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN
-from ace_studio.gui.widgets.layouts import box, column, row, scrolling
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, MARGIN, box, column, row, scrolling
 from ace_studio.gui.widgets.small import ProgressBar, button, fit_screen, label, selectable, show_words
 from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
 from ace_studio.gui.words.problems import problem_text

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.small import MARGIN, button, label, text_field
 from ace_studio.records.recipes.named_source import COLLECTIONS, named_source

@@ -11,12 +11,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QDialog, QFileDialog, QLabel, QLineEdit, QToolButton, QWidget
 
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, stroke_icon, tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, WholeBox
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.small import (
     ElidedLabel,
     FilterField,

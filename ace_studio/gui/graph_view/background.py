@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, QTimer
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 
 Worked = TypeVar("Worked")
 Check = Callable[[], object]

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.gui.graph_layout.sizes import short_op
-from ace_studio.gui.style.colours import INK_ON_DARK, INK_ON_LIGHT, LIGHT, Colours
-from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style import INK_ON_DARK, INK_ON_LIGHT, LIGHT, Colours, number, tr
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.ops import OpFamily, family_of

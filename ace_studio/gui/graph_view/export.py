@@ -14,8 +14,7 @@ from ace_studio.gui.graph_view.painting import paint_scene
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.texts import TextCache
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 from ace_studio.records.errors import AceError, ErrorCode
 
 BORDER = 24.0

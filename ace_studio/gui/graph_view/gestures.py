@@ -12,8 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from ace_studio.gui.graph_layout.sizes import TITLE_HEIGHT
 from ace_studio.gui.graph_view.camera import MAX_SCALE
 from ace_studio.gui.graph_view.surface import GraphSurface
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 
 CLICK_SLACK = 4.0
 """Pixels; a press that moves less is a click."""

@@ -7,9 +7,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame
 
 from ace_studio.gui.graph_view.surface import GraphSurface
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import GAP, TIGHT, row
 from ace_studio.gui.widgets.small import button, label
 
 TOP = 10

@@ -12,10 +12,8 @@ from PySide6.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
 
 from ace_studio.gui.graph_view.colours import Colouring, text_on
 from ace_studio.gui.graph_view.partial import Partial
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.sizes import GAP, HAIR, LETTER_PX, MARGIN, STRONG, TIGHT
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.style import STRONG, Colours, number, tr
+from ace_studio.gui.widgets.layouts import GAP, HAIR, LETTER_PX, MARGIN, TIGHT, row
 from ace_studio.gui.words.formatting import plural
 
 SWATCH = 16

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu
 
 from ace_studio.gui.graph_view.paths import reach
 from ace_studio.gui.graph_view.surface import GraphSurface
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.small import short_lived_menu
 
 

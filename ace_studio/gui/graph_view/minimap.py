@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from ace_studio.gui.graph_view.camera import Camera
 from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.graph_view.primitives import draw_rects
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 
 MAP_SIZE = QSize(188, 136)
 _MARGIN = 8.0

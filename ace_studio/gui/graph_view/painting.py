@@ -15,8 +15,7 @@ from ace_studio.gui.graph_view.primitives import draw_lines
 from ace_studio.gui.graph_view.seams import draw_seam_lines
 from ace_studio.gui.graph_view.stage import LINES_FROM, ROUND_FROM, Stage
 from ace_studio.gui.graph_view.texts import TextCache
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 
 EMPTY_TEXT = tr("No graph yet")
 EMPTY_HINT = tr("Open a model and trace it; its graph appears here.")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ace_studio.gui.graph_layout import Hierarchy, Scene
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import CaptureReport, GraphBreak, SubgraphReport

@@ -15,7 +15,7 @@ from ace_studio.gui.graph_layout.marking import Mask, marked_segments
 from ace_studio.gui.graph_layout.sizes import detail_of, title_of
 from ace_studio.gui.graph_view.colours import Colouring
 from ace_studio.gui.graph_view.partial import Partial
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QCompleter
 
 from ace_studio.gui.graph_layout.sizes import short_dtype
 from ace_studio.gui.graph_view.partial import seams_of
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.small import FilterField
 from ace_studio.gui.widgets.table_model import Mask, Texts, any_having
 from ace_studio.records.by_identity import kept_by_identity

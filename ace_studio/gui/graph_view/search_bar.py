@@ -7,10 +7,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from ace_studio.gui.graph_view.search import SearchField
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import SYMBOL_PX, TIGHT
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.style import Colours, tr
+from ace_studio.gui.widgets.layouts import SYMBOL_PX, TIGHT, row
 from ace_studio.gui.widgets.small import show_words, tool_button
 
 

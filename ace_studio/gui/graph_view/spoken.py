@@ -18,7 +18,7 @@ from shiboken6 import isValid
 
 from ace_studio.gui.graph_view.keys import neighbours
 from ace_studio.gui.graph_view.surface import GraphSurface
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 
 MOST_NEIGHBOURS = 6
 """Named in the description of a box."""

@@ -16,7 +16,7 @@ from ace_studio.gui.graph_layout.sizes import OP_HEIGHT
 from ace_studio.gui.graph_view.camera import Camera
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.texts import TextCache
-from ace_studio.gui.style.colours import Colours
+from ace_studio.gui.style import Colours
 
 IMAGE_BELOW = 3.0
 LINES_FROM = 5.0

@@ -17,8 +17,7 @@ from ace_studio.gui.graph_view.camera import Camera, room_of
 from ace_studio.gui.graph_view.painting import EMPTY_HINT, EMPTY_TEXT
 from ace_studio.gui.graph_view.paths import shortest_path
 from ace_studio.gui.graph_view.picture import Drawn, Picture
-from ace_studio.gui.style.colours import DARK, Colours
-from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style import DARK, Colours, number, tr
 
 FIT_MARGIN = 14.0
 READABLE_SCALE = 0.54

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import PurePath
 
 from ace_studio.gui.graph_view.picture import Picture
-from ace_studio.gui.style.language import number, told, tr
+from ace_studio.gui.style import number, told, tr
 from ace_studio.gui.words.formatting import bytes_text, count_text, plural
 from ace_studio.records.graph import GraphTable
 

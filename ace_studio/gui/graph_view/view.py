@@ -22,10 +22,8 @@ from ace_studio.gui.graph_view.minimap import Minimap
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.search import ValuesOf, search_index
 from ace_studio.gui.graph_view.search_bar import SearchBar
-from ace_studio.gui.style.colours import DARK, Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP, TIGHT
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.style import DARK, Colours, tr
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, TIGHT, box, column, row
 from ace_studio.gui.widgets.small import tool_button
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.errors import AceError, ErrorCode

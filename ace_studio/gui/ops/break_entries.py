@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from ace_studio.gui.ops.facts import row_of_ops
-from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style import told, tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.errors import ErrorCode, Problem

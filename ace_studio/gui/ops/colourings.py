@@ -12,10 +12,8 @@ import numpy.typing as npt
 
 from ace_studio.gui.graph_view import Colouring
 from ace_studio.gui.graph_view.colours import family_colouring
-from ace_studio.gui.ops.facts import OpFacts, texts_by_row
-from ace_studio.gui.ops.fates import Fate
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.ops.facts import Fate, OpFacts, texts_by_row
+from ace_studio.gui.style import Colours, tr
 from ace_studio.records.graph import GraphTable
 from ace_studio.session.comparison.graphs import OpChange
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops
-from ace_studio.gui.style.language import number, numbers, tr
+from ace_studio.gui.style import number, numbers, tr
 from ace_studio.gui.words.formatting import (
     bytes_text,
     count_text,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from ace_studio.gui.ops.fates import Fate, OpFate
+from ace_studio.gui.ops.facts import Fate, OpFate
 from ace_studio.records.graph import GraphTable, OpKind
 
 _RUNS = frozenset({Fate.AS_PLANNED, Fate.OTHERWISE, Fate.UNKNOWN})

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.differences import difference_words
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, MARGIN, box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import allow, button, label, selectable, set_role
 from ace_studio.gui.words.formatting import NOTHING

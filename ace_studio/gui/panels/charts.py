@@ -10,11 +10,8 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QGraphicsView, QListWidget, 
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.charts.kinds import CHARTS
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.style import Colours, Theme, tr
+from ace_studio.gui.widgets.layouts import CLOSE, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import EmptyState, button
 from ace_studio.session.document import Document, Part

@@ -10,11 +10,9 @@ from itertools import chain, islice
 from msgspec.structs import replace
 from PySide6.QtWidgets import QApplication
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.code_view import CodeView
-from ace_studio.gui.widgets.layouts import box, column, row, split
+from ace_studio.gui.widgets.layouts import GAP, TIGHT, box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label
 from ace_studio.session.document import Document, Part

@@ -15,8 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from ace_studio.gui.ops.facts import modules_inside, row_of_ops
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import quiet
 from ace_studio.gui.words.formatting import bytes_text, count_text

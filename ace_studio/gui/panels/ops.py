@@ -12,10 +12,8 @@ from PySide6.QtWidgets import QCheckBox, QMenu
 from ace_studio.gui.graph_view.search import SearchField, search_index
 from ace_studio.gui.ops.colourings import change_colours
 from ace_studio.gui.ops.facts import OpFacts, op_facts, row_of_ops, values_of_ops
-from ace_studio.gui.ops.precision_menu import add_precision_menus
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.ops.precision_offers import add_precision_menus
+from ace_studio.gui.style import Colours, Theme, number, tr
 from ace_studio.gui.widgets.differences import DIFFERS, difference_column, differs_words
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.panel import Panel

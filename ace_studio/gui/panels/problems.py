@@ -5,11 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QVBoxLayout, QWidget
 
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
-from ace_studio.gui.style.theme import Theme, monospace
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
+from ace_studio.gui.style import Theme, monospace, stroke_icon, told, tr
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label, plain_text, selectable, tool_button
 from ace_studio.gui.words.formatting import plural

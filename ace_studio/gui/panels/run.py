@@ -17,11 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ace_studio.gui.style.language import number, told, tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import BesideOrAbove, column, row, split
+from ace_studio.gui.style import Theme, number, told, tr
+from ace_studio.gui.widgets.layouts import GAP, TIGHT, BesideOrAbove, Flow, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, plain_text, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text

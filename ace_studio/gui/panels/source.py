@@ -11,13 +11,10 @@ from PySide6.QtWidgets import QComboBox, QMenu, QTextEdit
 
 from ace_studio.gui.ops.break_entries import entries, is_same_place, parse_place
 from ace_studio.gui.ops.facts import row_of_ops
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Colours, Theme, told, tr
 from ace_studio.gui.widgets.code_view import Badge, CodeView
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.layouts import GAP, TIGHT, box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import label, offer_menu, short_lived_menu
 from ace_studio.gui.words.formatting import plural, sentence

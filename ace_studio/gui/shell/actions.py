@@ -11,9 +11,7 @@ from PySide6.QtWidgets import QMenu, QMenuBar, QToolBar, QWidget
 
 from ace_studio.gui.shell.commands import Commands
 from ace_studio.gui.shell.panel_table import PANELS, Area
-from ace_studio.gui.style.colours import THEMES, Colours
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr, translate_fields
+from ace_studio.gui.style import THEMES, Colours, stroke_icon, tr, translate_fields
 from ace_studio.gui.words.steps import no_artifact, why_fixed, why_not, why_not_asked
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.comparison.sides import NAMES

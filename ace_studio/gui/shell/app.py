@@ -14,19 +14,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QSocketNotifier, QThread, QTimer
+from PySide6.QtCore import QObject, QSocketNotifier, Qt, QThread, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.shell.engine_thread import EngineThread
-from ace_studio.gui.shell.garbage import GarbageTimer
 from ace_studio.gui.shell.main_window import MainWindow
 from ace_studio.gui.shell.panel_table import PANELS
-from ace_studio.gui.shell.sweep_thread import SweepThread
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import AnyEvent
 from ace_studio.records.recipes.recipe import EngineChoice
+from ace_studio.records.sweeps import SweepOrder
 from ace_studio.session.document import Document, EngineState, Part
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import INTERPRETERS_KEY, Settings
@@ -179,3 +177,69 @@ class Interrupts(QObject):
         number = self._reading.recv(1)[0]
         self._window.leave()
         self._application.exit(128 + number)
+
+
+INTERVAL_MS = 500
+"""Milliseconds between two looks at the collector's counts."""
+
+
+class GarbageTimer(QObject):
+    """Takes Python's automatic garbage collection over for as long as the window lives.
+
+    Python collects in whichever thread allocates. A cycle may hold Qt objects, and Qt objects that are destroyed
+    outside of the thread that owns them crash the process. A timer also keeps collections out of event handlers.
+    """
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        gc.disable()
+        self._timer = QTimer(self, interval=INTERVAL_MS)
+        self._timer.timeout.connect(collect_due)
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Collect what is left and give the automatic collection back."""
+        self._timer.stop()
+        gc.collect()
+        gc.enable()
+
+
+def collect_due() -> int | None:
+    """Collect the oldest generation whose count is past Python's threshold.
+
+    Returns: the generation, 0 to 2; None if no generation is due.
+    """
+    counts, thresholds = gc.get_count(), gc.get_threshold()
+    due = [generation for generation in (2, 1, 0) if counts[generation] > thresholds[generation] > 0]
+    if not due:
+        return None
+    gc.collect(due[0])
+    return due[0]
+
+
+if TYPE_CHECKING:
+    from ace_studio.jobs.sweep_process import SweepProcess
+
+
+class SweepThread(QObject):
+    """Owns the process of the sweep, at most one; the session's `SweepLink`."""
+
+    received = Signal(object)
+    """A `SweepEvent` or the `SweepEnded`, on the thread that this object lives on."""
+    _arrived = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process: SweepProcess | None = None
+        self._arrived.connect(self.received, Qt.ConnectionType.QueuedConnection)
+
+    def start(self, order: SweepOrder) -> None:
+        """Start a sweep. Raises: OSError if its process cannot be started."""
+        from ace_studio.jobs.sweep_process import SweepProcess  # noqa: PLC0415 - not needed for the first picture
+
+        self._process = SweepProcess(order, self._arrived.emit)
+
+    def stop(self) -> None:
+        """Ask the sweep to stop and to keep what is done; nothing happens if none runs."""
+        if self._process is not None:
+            self._process.stop()

@@ -9,11 +9,8 @@ from pathlib import PurePath
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 
 from ace_studio.gui.shell.engine_card import PackInstaller
-from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
-from ace_studio.gui.style.language import number, told, tr
-from ace_studio.gui.style.sizes import CLOSE, MARGIN
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.style import Theme, number, stroke_icon, stroke_pixmap, told, tr
+from ace_studio.gui.widgets.layouts import CLOSE, MARGIN, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, button, label, tool_button
 from ace_studio.gui.words.formatting import run_text, sentence
 from ace_studio.session.comparison.sides import NAMES

@@ -12,8 +12,7 @@ from PySide6.QtGui import QContextMenuEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
 from ace_studio.gui.shell.engine_card import PackInstaller
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.places import example_recipe, is_shipped
 from ace_studio.records.recipes.recipe import RECIPE_SUFFIX

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFrame
 
-from ace_studio.gui.style.language import number, told, tr
+from ace_studio.gui.style import number, told, tr
 from ace_studio.gui.widgets.layouts import box, column, row
 from ace_studio.gui.widgets.small import MARGIN, ProgressBar, button, label
 from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread

@@ -28,8 +28,7 @@ from ace_studio.gui.shell.panel_table import Area
 from ace_studio.gui.shell.start_page import StartPage
 from ace_studio.gui.shell.status_line import StatusLine
 from ace_studio.gui.shell.steps import StepLine
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.fields import FieldUndo
 from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
 from ace_studio.gui.widgets.layouts import box, column

@@ -9,9 +9,8 @@ from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QFrame, QListWidget, QListWidgetItem, QWidget
 from shiboken6 import isValid
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
-from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, column
 from ace_studio.gui.widgets.small import text_field
 
 _SHOWN = 12

@@ -1,19 +1,19 @@
-"""The tabs of one area. Only those of one group show; a tab can be dragged out, or moved by its menu."""
+"""The tabs of one area, and the bar of groups: a button for each thing that a person does brings its panels forward.
+
+Only the tabs of one group show; a tab can be dragged out, or moved by its menu.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QMouseEvent
-from PySide6.QtWidgets import QMenu, QTabWidget, QToolButton
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import QButtonGroup, QFrame, QMenu, QTabWidget, QToolButton
 
-from ace_studio.gui.shell.panel_slot import PanelSlot
-from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelSlot
+from ace_studio.gui.style import Colours, Theme, stroke_icon, tr
+from ace_studio.gui.widgets.layouts import TIGHT, column
 from ace_studio.gui.widgets.small import short_lived_menu
 from ace_studio.session.document import Document
 
@@ -140,3 +140,67 @@ class PanelTabs(QTabWidget):
 
     def _restyle(self, colours: Colours) -> None:
         self.places.setIcon(stroke_icon("window", colours.text_dim, colours.text_dim))
+
+
+_ICONS = {
+    PanelGroup.MODEL: "file",
+    PanelGroup.GRAPH: "graph",
+    PanelGroup.PLAN: "settings",
+    PanelGroup.RESULTS: "chart",
+    PanelGroup.HISTORY: "clock",
+}
+_ICON_PX = 20
+
+
+class GroupBar(QFrame):
+    """One of the buttons is pressed; the arrow keys go from one to the next."""
+
+    wanted = Signal(object)
+    """A `PanelGroup` that was clicked."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.setProperty("role", "groups")
+        self.setAccessibleName(tr("Groups of panels"))
+        self._exclusive = QButtonGroup(self)
+        layout = column(margin=(0, TIGHT, 0, TIGHT), gap=0)
+        self.setLayout(layout)
+        self.buttons: dict[PanelGroup, QToolButton] = {}
+        for group in PanelGroup:
+            made = self.buttons[group] = QToolButton()
+            made.setCheckable(True)
+            made.setIconSize(QSize(_ICON_PX, _ICON_PX))
+            made.setProperty("role", "group")
+            made.setText(group.short)
+            made.clicked.connect(lambda _=False, group=group: self.wanted.emit(group))
+            self._exclusive.addButton(made)
+            layout.addWidget(made, alignment=Qt.AlignmentFlag.AlignHCenter)
+        layout.addStretch(1)
+        theme.changed.connect(self._restyle)
+        self._restyle(theme.colours)
+
+    def mark(self, group: PanelGroup) -> None:
+        """Show which group came to the front last."""
+        self.buttons[group].setChecked(True)
+
+    def update_from(self, document: Document) -> None:
+        """Name what each group holds, with the numbers of its tabs."""
+        for group, made in self.buttons.items():
+            inside = ", ".join(row.words(document) for row in PANELS if row.group is group)
+            made.setToolTip(f"{group.words}: {inside}")
+            made.setAccessibleName(f"{group.words}: {inside}")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
+        """In a low window there is room for the icons alone."""
+        super().resizeEvent(event)
+        with_words = len(self.buttons) * (_ICON_PX + self.fontMetrics().height() + 16)
+        is_high = self.height() >= with_words
+        style = Qt.ToolButtonStyle.ToolButtonTextUnderIcon if is_high else Qt.ToolButtonStyle.ToolButtonIconOnly
+        for group, made in self.buttons.items():
+            made.setToolButtonStyle(style)
+            words_px = max(60, made.fontMetrics().horizontalAdvance(group.short) + 18)
+            made.setFixedWidth(words_px if is_high else _ICON_PX + 18)
+
+    def _restyle(self, colours: Colours) -> None:
+        for group, made in self.buttons.items():
+            made.setIcon(stroke_icon(_ICONS[group], colours.text, colours.faded))

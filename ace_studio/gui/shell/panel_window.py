@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent
 from PySide6.QtWidgets import QWidget
 
-from ace_studio.gui.shell.panel_slot import PanelSlot
+from ace_studio.gui.shell.panel_table import PanelSlot
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
 

@@ -11,8 +11,7 @@ from PySide6.QtCore import QCoreApplication, QLocale
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
-from ace_studio.gui.style.language import install_language
-from ace_studio.gui.style.sizes import STYLE
+from ace_studio.gui.style import STYLE, install_language
 from ace_studio.records.places import resource_folder
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings

@@ -8,12 +8,8 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QWidget
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.icons import stroke_pixmap
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row
+from ace_studio.gui.style import Colours, Theme, stroke_pixmap, tr
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, box, clear_layout, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, set_property
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session

@@ -7,10 +7,8 @@ import time
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLabel, QWidget
 
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP, HAIR
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.style import Theme, told, tr
+from ace_studio.gui.widgets.layouts import GAP, HAIR, row
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, button
 from ace_studio.gui.words.formatting import seconds_text
 from ace_studio.session.document import Activity, Document, EngineState, JobKind

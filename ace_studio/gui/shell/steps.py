@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QMenu, QSizePolicy, QToolButton
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import HAIR, MARGIN, TIGHT
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import HAIR, MARGIN, TIGHT, row
 from ace_studio.gui.widgets.small import ElidedLabel, set_role
 from ace_studio.gui.words.steps import NextStep, StepState, steps_of
 from ace_studio.session.document import Document

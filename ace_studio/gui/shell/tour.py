@@ -10,9 +10,8 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QColor, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
-from ace_studio.gui.style.language import tr, translate_fields
-from ace_studio.gui.style.sizes import GAP, MARGIN
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.style import tr, translate_fields
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, column, row
 from ace_studio.gui.widgets.small import button, label
 from ace_studio.records.places import resource_folder
 

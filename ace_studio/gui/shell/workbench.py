@@ -8,12 +8,10 @@ from PySide6.QtCore import QByteArray, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QRubberBand, QSplitter, QWidget
 
-from ace_studio.gui.shell.group_bar import GroupBar
-from ace_studio.gui.shell.panel_slot import PanelSlot
-from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelRow
-from ace_studio.gui.shell.panel_tabs import PanelTabs
+from ace_studio.gui.shell.panel_table import PANELS, Area, PanelGroup, PanelRow, PanelSlot
+from ace_studio.gui.shell.panel_tabs import GroupBar, PanelTabs
 from ace_studio.gui.shell.panel_window import PanelWindow
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme
 from ace_studio.gui.widgets.layouts import row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.tab_order import go_to_neighbour

@@ -11,8 +11,7 @@ from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtWidgets import QPlainTextEdit, QToolTip, QWidget
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.style import Colours, Theme, monospace
 from ace_studio.gui.widgets.small import tip_text
 from ace_studio.records.errors import visible
 

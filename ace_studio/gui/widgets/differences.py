@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import NOTHING
 from ace_studio.session.comparison.findings import Beside, Change

@@ -10,9 +10,7 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QLayout, QStackedWidget, QWidget
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Colours, Theme, tr
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.small import EmptyState, FilterField
 from ace_studio.records.by_identity import are_same

@@ -10,11 +10,8 @@ from PySide6 import QtWidgets
 from PySide6.QtCore import QObject, QPoint, QSignalBlocker, QSize, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QResizeEvent, QShortcut, Qt
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.icons import stroke_pixmap
-from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN, TIGHT
-from ace_studio.gui.style.theme import Theme, monospace
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row
+from ace_studio.gui.style import Colours, Theme, monospace, stroke_pixmap
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, MARGIN, TIGHT, box, clear_layout, column, row
 from ace_studio.records.errors import one_line, visible
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 
 _AROUND_TITLE = 4 + 5 + 1

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPixmap
 
-from ace_studio.gui.style.language import translate_fields
+from ace_studio.gui.style import translate_fields
 from ace_studio.gui.widgets.small import tip_text
 
 AnyIndex = QModelIndex | QPersistentModelIndex

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ace_studio.gui.style.language import number, tr
+from ace_studio.gui.style import number, tr
 from ace_studio.records.graph import sizes_of
 from ace_studio.records.results import AttemptStatus, Latency, TargetRun
 from ace_studio.session.comparison.figures import Difference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ace_studio.gui.style.language import number, tr, translate_fields
+from ace_studio.gui.style import number, tr, translate_fields
 from ace_studio.records.recipes.recipe import Goal
 
 

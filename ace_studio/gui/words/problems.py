@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style import told, tr
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import RunStatus, TargetRun
 from ace_studio.records.sending import host_of

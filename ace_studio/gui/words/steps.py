@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
 
-from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style import told, tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.problems import also_asked_for
 from ace_studio.records.messages import WEIGHTS_ALONE

@@ -9,7 +9,7 @@ from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize import fake_quantize
 from ace_studio.engine.quantize.affine import affine_grid, weight_grid
 from ace_studio.engine.quantize.observers import RangeChoice
-from ace_studio.engine.quantize.simulate import lockstep
+from ace_studio.engine.quantize.simulate import runs as lockstep
 from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import ImproveMethod
 from tests.engine.improve.models import captured_of, examples_of, improved_by, seeded

@@ -4,7 +4,7 @@ from torch import nn
 
 from ace_studio.engine.improve import with_changed_weights
 from ace_studio.engine.improve.equalize import find_pairs
-from ace_studio.engine.improve.weights import WeightEditor
+from ace_studio.engine.improve.job import WeightEditor
 from ace_studio.records.recipes.plan import Plan, Precision, WeightGranularity
 from ace_studio.records.recipes.recipe import ImproveMethod
 from tests.engine.improve.models import captured_of, examples_of, improved_by, outputs_of

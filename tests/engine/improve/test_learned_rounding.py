@@ -10,9 +10,8 @@ from torch import nn
 
 from ace_studio.engine import improve as improving
 from ace_studio.engine.improve import MOST_EXAMPLES
-from ace_studio.engine.improve.job import ImproveJob
+from ace_studio.engine.improve.job import ImproveJob, NoChange, with_changed_weights
 from ace_studio.engine.improve.learned_rounding import learn_rounding
-from ace_studio.engine.improve.weights import NoChange, with_changed_weights
 from ace_studio.engine.ops.roles import WeightAxes
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.progress import Cancelled, Reporter

@@ -1,7 +1,7 @@
 import torch
 
+from ace_studio.engine.improve.job import WeightEditor
 from ace_studio.engine.improve.norm_sites import find_norm_sites
-from ace_studio.engine.improve.weights import WeightEditor
 
 
 def test_a_norm_that_linear_layers_alone_read_is_found_with_its_readers(block):

@@ -1,8 +1,8 @@
 import torch
 
 from ace_studio.engine.improve import with_changed_weights
+from ace_studio.engine.improve.job import WeightEditor
 from ace_studio.engine.improve.norm_sites import find_norm_sites
-from ace_studio.engine.improve.weights import WeightEditor
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import ImproveMethod
 from tests.engine.improve.models import examples_of, improved_by, outputs_of

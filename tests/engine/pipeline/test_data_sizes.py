@@ -7,8 +7,7 @@ import torch
 
 import ace_studio
 from ace_studio.engine.pipeline import load_requested
-from ace_studio.engine.pipeline.data_sizes import representative
-from ace_studio.engine.pipeline.ready import make_ready
+from ace_studio.engine.pipeline.ready import make_ready, representative
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import RunRequest, SizesWanted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.cli.show_result import show_result
 from ace_studio.engine import pipeline
 from ace_studio.engine.progress import Reporter

@@ -11,8 +11,7 @@ from torch import nn
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
-from ace_studio.engine.quantize.layout import lay_out_inputs
-from ace_studio.engine.quantize.pt2e import quantize_int8
+from ace_studio.engine.quantize.pt2e import lay_out_inputs, quantize_int8
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
-from ace_studio.cli.console import Console
+from ace_studio.cli.app import Console
 from ace_studio.cli.show_result import show_improvements, show_result
 from ace_studio.engine.report import BAR, OVERSHOOT, comparison_svg, write_report
 from ace_studio.records import results

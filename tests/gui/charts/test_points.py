@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from msgspec.structs import replace
 
 from ace_studio.gui.charts.points import colour_of, front_of, points_of, run_names
-from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.style.theme import THEMES
 from ace_studio.records.results import RunStatus
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import result_of, three_runs

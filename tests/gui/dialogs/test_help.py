@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from ace_studio.gui.dialogs.help import HelpDialog, help_pages, help_sections, search
 from ace_studio.gui.shell.actions import ACTIONS
 from ace_studio.gui.shell.panel_table import PANELS
-from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.style.theme import THEMES
 from ace_studio.gui.widgets.small import GAP
 from ace_studio.records.places import resource_folder
 from tests.gui.touring import tour_of_dialogs

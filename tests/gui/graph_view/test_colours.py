@@ -5,7 +5,7 @@ import pytest
 
 from ace_studio.gui.graph_view import Colouring
 from ace_studio.gui.graph_view.colours import FAMILY_LETTERS, blend, family_colouring, luminance, text_on
-from ace_studio.gui.style.colours import DARK, LIGHT
+from ace_studio.gui.style.theme import DARK, LIGHT
 from ace_studio.records.ops import OpFamily
 from tests.gui.graph_tables import layered_table
 

@@ -11,7 +11,7 @@ from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.colours import luminance
 from ace_studio.gui.graph_view.frames import title_of_block
 from ace_studio.gui.graph_view.tooltips import tooltip_of
-from ace_studio.gui.style.colours import DARK, LIGHT
+from ace_studio.gui.style.theme import DARK, LIGHT
 from tests.gui.graph_tables import layered_table, partial_capture, without_breaks
 
 

@@ -9,7 +9,7 @@ from ace_studio.gui.graph_view.colours import family_colouring
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.texts import TextCache
-from ace_studio.gui.style.colours import DARK
+from ace_studio.gui.style.theme import DARK
 from tests.gui.graph_tables import layered_table
 
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, QRect
 
 from ace_studio.gui.graph_view import GraphView
 from ace_studio.gui.graph_view.painting import EMPTY_TEXT
-from ace_studio.gui.style.colours import LIGHT
+from ace_studio.gui.style.theme import LIGHT
 from tests.gui.graph_tables import layered_table, table_of
 from tests.gui.looking import colours_in, picture_of
 

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
 
 from ace_studio.gui.ops.colourings import COLOURINGS, by_decibels
-from ace_studio.gui.style.colours import DARK, LIGHT
+from ace_studio.gui.style.theme import DARK, LIGHT
 from tests.gui.run_results import TABLE
 
 

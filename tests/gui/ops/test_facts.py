@@ -1,7 +1,6 @@
 """Facts about every op: the plan's precision, and what the selected run did."""
 
-from ace_studio.gui.ops.facts import op_facts, prepare_result, selected_run
-from ace_studio.gui.ops.fates import reports_by_op
+from ace_studio.gui.ops.facts import op_facts, prepare_result, reports_by_op, selected_run
 from ace_studio.records.recipes.plan import Precision
 from tests.gui.run_results import REPORT, TABLE, result_of, show_result
 

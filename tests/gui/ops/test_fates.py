@@ -1,6 +1,6 @@
 """What became of every op, in words, and which precisions feed which."""
 
-from ace_studio.gui.ops.fates import Fate, fates_of, reports_by_op, running_precisions, transitions
+from ace_studio.gui.ops.facts import Fate, fates_of, reports_by_op, running_precisions, transitions
 from tests.gui.graph_tables import layered_table
 from tests.gui.run_results import run_of
 

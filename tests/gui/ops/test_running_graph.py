@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ace_studio.gui.graph_layout import Arrangement
-from ace_studio.gui.ops.fates import Fate, OpFate
+from ace_studio.gui.ops.facts import Fate, OpFate
 from ace_studio.gui.ops.running_graph import running_graph
 from ace_studio.records.graph import OpKind
 from tests.gui.graph_tables import layered_table, table_of, tables

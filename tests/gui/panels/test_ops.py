@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 
 from ace_studio.gui.ops.colourings import change_colours
 from ace_studio.gui.panels.ops import difference_columns
-from ace_studio.gui.style.colours import DARK
+from ace_studio.gui.style.theme import DARK
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import CaptureReport, OpReport, OpSupport, SupportStatus, TargetSupport
 from ace_studio.session.comparison.graphs import OpChange

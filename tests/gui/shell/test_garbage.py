@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from ace_studio.gui.shell.garbage import GarbageTimer, collect_due
+from ace_studio.gui.shell.app import GarbageTimer, collect_due
 
 
 class Node:

@@ -4,7 +4,7 @@ from PySide6.QtGui import QColor
 
 from ace_studio.gui.panels.charts import ChartsPanel
 from ace_studio.gui.panels.plan import PlanPanel
-from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.style.theme import THEMES
 
 
 def test_a_panel_that_was_hidden_when_the_theme_changed_is_seen_in_the_new_colours(desk):

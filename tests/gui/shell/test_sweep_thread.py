@@ -1,6 +1,6 @@
 import threading
 
-from ace_studio.gui.shell.sweep_thread import SweepThread
+from ace_studio.gui.shell.app import SweepThread
 from ace_studio.jobs import sweep_process
 from ace_studio.records.sweeps import JobAdvanced, Sweep, SweepOrder
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ace_studio.gui.graph_view.colours import text_on
-from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.style.theme import THEMES
 from ace_studio.records.ops import OpFamily
 from tests.gui.seeing import DEUTERANOPIA, NORMAL, PROTANOPIA, contrast, difference, nearest
 

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from ace_studio.gui.style.colours import THEMES
-from ace_studio.gui.style.stylesheet import stylesheet
+from ace_studio.gui.style.theme import THEMES, stylesheet
 
 
 @pytest.mark.parametrize("colours", THEMES.values(), ids=THEMES.keys())

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtGui import QColor, QFontDatabase
 from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
-from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.style.theme import THEMES
 from ace_studio.gui.widgets.fields import ComboBox, WholeBox
 from tests.gui.seeing import contrast
 

@@ -3,8 +3,7 @@
 from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.layouts import Flow, row
 
 
 def test_buttons_go_on_in_the_next_line_where_it_is_narrow_and_keep_the_margins(qtbot):

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
-from ace_studio.engine.examples.calibration_data import WHERE
 from ace_studio.engine.examples.fitting import that_fit, without_labels
 from ace_studio.engine.examples.forms import in_form_of
+from ace_studio.engine.examples.gather import WHERE
 from ace_studio.engine.examples.reader import read_examples
 from ace_studio.engine.examples.wanted import choose_indices
 from ace_studio.engine.flow import Captured, DataSources, Example

@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from contextlib import suppress
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import torch
 from torch import Tensor
 
-from ace_studio.engine import evaluate
+from ace_studio.engine import evaluate, measure
 from ace_studio.engine.examples.fitting import size_problem
 from ace_studio.engine.export import prepare_verification
-from ace_studio.engine.flow import Example
+from ace_studio.engine.flow import Captured, Example
 from ace_studio.engine.fresh import Preparation
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
-from ace_studio.engine.pipeline.compress.batches import measure_batches
 from ace_studio.engine.pipeline.compress.calibration import warn_about_calibration
-from ace_studio.engine.pipeline.compress.candidates import Candidate, first_plans, keeps_accuracy, not_searched
+from ace_studio.engine.pipeline.compress.candidates import (
+    Candidate,
+    first_plans,
+    keeps_accuracy,
+    not_searched,
+    original_target,
+)
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude, unfinished
 from ace_studio.engine.pipeline.compress.decoding import measure_decoding, step_model
 from ace_studio.engine.pipeline.compress.improving import ranges_of
-from ace_studio.engine.pipeline.compress.job import CompressionJob, state_bytes
+from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, state_bytes
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.profiling import profile_all
-from ace_studio.engine.pipeline.compress.references import float_references
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
-from ace_studio.engine.pipeline.compress.trying import expect_builds, try_plan
+from ace_studio.engine.pipeline.compress.trying import built_at_fp32, expect_builds, try_plan
 from ace_studio.engine.pipeline.sensitivity import scanned_precisions
 from ace_studio.engine.plan import plan_problem
 from ace_studio.engine.profile.worst import worst_of_outputs, worst_of_scores
 from ace_studio.engine.report import write_figures
 from ace_studio.engine.targets import select_targets
-from ace_studio.engine.targets.base import Target
+from ace_studio.engine.targets.base import Lowered, Target
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import Phase
+from ace_studio.records.messages import Phase, TargetAtWork
+from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ScanChoice
+from ace_studio.records.results import BatchThroughput
 from ace_studio.records.system_faults import missing_room, temporary_folder
 
 
@@ -214,3 +223,138 @@ def _examples(job: CompressionJob) -> tuple[str, Sequence[Example]]:
         fitting = [one for one in job.calibration() if not size_problem(one, job.captured)]
         return "calibration", fitting[:_MAX_EXAMPLES]
     return "tracing", job.captured.given_examples[:_MAX_EXAMPLES]
+
+
+SOON_BUILT_S = 5.0
+"""What took longer to compress gets no reference, because fp32 of the same runtime takes about as long to build..."""
+LONGEST_TIMING_S = 10.0
+"""Neither does a model for which the rounds of one more candidate would take longer..."""
+SHARE = 0.2
+"""... unless that is at most this part of what the job took so far: a compiler's build in a long run."""
+
+
+@contextmanager
+def float_references(job: CompressionJob) -> Iterator[dict[str, Lowered]]:
+    """Target -> fp32 there, for targets with a compressed candidate and no fp32 one, where that costs few seconds."""
+    found: dict[str, Lowered] = {}
+    with tempfile.TemporaryDirectory(prefix="ace-fp32-", ignore_cleanup_errors=True) as folder:
+        for candidate in _without_float(job):
+            if (lowered := _built(job, candidate, Path(folder, candidate.run.target))) is not None:
+                found[candidate.run.target] = lowered
+        try:
+            yield found
+        finally:
+            found.clear()
+
+
+def _without_float(job: CompressionJob) -> list[Candidate]:
+    """One soon built candidate of each target that has no fp32 candidate."""
+    known = {one.run.target for one in job.state.running if one.run.precision == Precision.FP32}
+    if job.loaded.original is None:
+        known.add(original_target(job.loaded.frontend))
+    most_s = max(SOON_BUILT_S, SHARE * _seconds_so_far(job))
+    compressed = {
+        one.run.target: one
+        for one in job.state.running
+        if one.run.build_seconds is not None and one.run.build_seconds <= most_s
+    }
+    return [one for name, one in compressed.items() if name not in known]
+
+
+def _seconds_so_far(job: CompressionJob) -> float:
+    return sum(job.reporter.seconds_by_phase().values())
+
+
+def _built(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | None:
+    """None if it cannot be built, computes something else, or takes long: then the gain over it is not measured."""
+    index = job.state.candidates.index(beside)
+    job.reporter.tell(TargetAtWork(job=job.reporter.job, target=beside.target.name, index=index))
+    try:
+        lowered = built_at_fp32(job, beside, folder)
+        if lowered is None:
+            return None
+        call = bound_call(job.captured.examples[0], lowered)
+        started = time.monotonic()
+        call()
+        taken_s = time.monotonic() - started
+    except AceError as error:
+        if error.problem.code is ErrorCode.CANCELLED:
+            raise
+        return None
+    except Exception:  # noqa: BLE001 - border: a runtime's own library may raise anything
+        return None
+    finally:
+        job.reporter.tell(TargetAtWork(job=job.reporter.job))
+    most_s = max(LONGEST_TIMING_S, SHARE * _seconds_so_far(job))
+    return lowered if 2 * taken_s * job.recipe.measure.rounds <= most_s else None
+
+
+_MAX_ROUNDS = 10
+
+
+def measure_batches(job: CompressionJob) -> None:
+    """Measure the baseline and every candidate at the recipe's batch sizes, interleaved per size."""
+    sizes = job.recipe.measure.batches
+    if not sizes:
+        return
+    symbol = batch_symbol(job.captured)
+    if not symbol:
+        job.reporter.warn(
+            "static-batch",
+            "The throughput over batch sizes was not measured: the first dimension of the first input is fixed",
+            where="[measure] batches",
+        )
+        return
+    for size in sizes:
+        _measure_one(job, with_batch(job.captured, symbol, size), size)
+
+
+def batch_symbol(captured: Captured) -> str:
+    """Symbol of the first dimension of the first input; empty if that is fixed."""
+    dims = captured.dynamic_dims()
+    return dims[0].get(0, "") if dims else ""
+
+
+def with_batch(captured: Captured, symbol: str, size: int) -> Example:
+    """The first example with every dimension of this symbol at ``size``, its content repeated or cut."""
+    dims = iter(captured.dynamic_dims())
+
+    def resized(tensor: Tensor) -> Tensor:
+        for index, found in next(dims).items():
+            if found == symbol:
+                rows = torch.arange(size, device=tensor.device) % tensor.shape[index]
+                tensor = tensor.index_select(index, rows)
+        return tensor
+
+    return captured.examples[0].map_tensors(resized)
+
+
+def _measure_one(job: CompressionJob, example: Example, size: int) -> None:
+    job.reporter.phase(Phase.MEASURE, f"batch {size}")
+    calls: dict[str, Callable[[], object]] = {}
+    alive = []
+    for candidate in job.state.running:
+        call = bound_call(example, candidate.lowered)
+        once = lambda _job, _candidate, call=call: call()  # noqa: E731 - bound to this call
+        if job.has_figure(candidate, once, figure=f"throughput at batch {size}"):
+            alive.append(candidate)
+            calls[f"{candidate.label} #{len(alive)}"] = call
+    calls = {job.state.baseline.name: bound_call(example, job.reference), **calls}
+    samples = measure.measure_interleaved(
+        calls,
+        rounds=min(_MAX_ROUNDS, job.recipe.measure.rounds),
+        reporter=job.reporter,
+        timer=measure.timer_for(job.captured.device),
+    )
+    found = [_throughput(size, one.latency().p50) for one in samples.values()]
+    job.state.baseline = msgspec.structs.replace(
+        job.state.baseline, throughput=(*job.state.baseline.throughput, found[0])
+    )
+    job.tell_baseline()
+    for candidate, one in zip(alive, found[1:], strict=True):
+        candidate.note(throughput=(*candidate.run.throughput, one))
+        job.tell(candidate)
+
+
+def _throughput(batch: int, latency_ms: float) -> BatchThroughput:
+    return BatchThroughput(batch=batch, latency_ms=latency_ms, samples_per_s=round(batch / latency_ms * 1e3, 3))

@@ -24,5 +24,5 @@ from ace_studio.engine.quantize.simulate.int8_style import (
     rounding_sums,
     small_ends,
 )
-from ace_studio.engine.quantize.simulate.lockstep import Correct, Step
+from ace_studio.engine.quantize.simulate.runs import Correct, Step
 from ace_studio.engine.quantize.simulate.simulator import FloatGraph, Simulator, float_graph

@@ -18,7 +18,7 @@ from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate import runs
 from ace_studio.engine.quantize.simulate.arithmetic import OpArithmetic
 from ace_studio.engine.quantize.simulate.int8_style import READS, Int8Style
-from ace_studio.engine.quantize.simulate.lockstep import Correct, LockstepRun, fitting_examples
+from ace_studio.engine.quantize.simulate.runs import Correct, LockstepRun, fitting_examples
 
 
 class Simulator:

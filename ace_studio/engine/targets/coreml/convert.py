@@ -18,8 +18,7 @@ from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.coreml.package import Port, set_ports
 from ace_studio.engine.targets.coreml.quantize import INT8
 from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
-from ace_studio.engine.targets.shared.size_bounds import size_bounds
-from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
+from ace_studio.engine.targets.shared.size_bounds import export_bounded, size_bounds
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.tensors import size_limits
 
@@ -55,12 +54,9 @@ def coreml_model(graph_module: fx.GraphModule, job: LoweringJob) -> tuple[Any, M
 
 def _exported(graph_module: fx.GraphModule, job: LoweringJob) -> ExportedProgram:
     """The graph in the dialect that coremltools reads."""
-    bounds = size_bounds(job.captured, job.sizes)
-    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in bounds)
-    inputs = tuple(tensor.contiguous() for tensor in job.captured.example.tensors())
+    program = export_bounded(graph_module, job)
+    carry_ids(graph_module.graph, program.graph)
     with torch.no_grad():
-        program = export_program(graph_module, inputs, {}, dynamic_shapes=shapes, strict=False)
-        carry_ids(graph_module.graph, program.graph)
         program = program.run_decompositions({})
     assert isinstance(program, ExportedProgram)
     for node in program.graph.nodes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -35,22 +35,19 @@ _ARTIFACT = "model.mlpackage"
 _ONLY_THERE = "Core ML runs only on macOS; open the package there"
 _EXECUTORCH_FILE = "executorch_debug_handle_mapping.json"
 """Written by coremltools beside every package that came from an exported program; nothing but ExecuTorch reads it."""
-_PROBLEMS = {
-    Precision.FP32: "",
-    Precision.FP16: "",
-    Precision.INT8_STATIC: "",
-    Precision.INT8_WEIGHT: "",
-    Precision.INT8_DYNAMIC: "Core ML finds no activation ranges at a call: use int8-static or int8-weight",
-    Precision.BF16: "Core ML has no bf16: use fp16",
-    Precision.INT4_WEIGHT: "this target writes no 4-bit weights: use int8-weight",
-    Precision.FP8: "Core ML has no fp8",
-}
 
 
 class CoreMlTarget(Target):
     """Writes packages everywhere, and runs them on a Mac."""
 
     modules = ("coremltools",)
+    precisions: ClassVar[Mapping[Precision, str]] = {
+        **dict.fromkeys((Precision.FP32, Precision.FP16, Precision.INT8_STATIC, Precision.INT8_WEIGHT), ""),
+        Precision.INT8_DYNAMIC: "Core ML finds no activation ranges at a call: use int8-static or int8-weight",
+        Precision.BF16: "Core ML has no bf16: use fp16",
+        Precision.INT4_WEIGHT: "this target writes no 4-bit weights: use int8-weight",
+        Precision.FP8: "Core ML has no fp8",
+    }
 
     def run_problem(self) -> str:
         """Nothing on macOS."""
@@ -60,7 +57,7 @@ class CoreMlTarget(Target):
         """Why not, for what Core ML has not or this target does not write."""
         if precision is Precision.INT8_STATIC and not is_torchao_installed():
             return f"int8-static needs torchao: {INSTALL_LINE}"
-        return _PROBLEMS[precision]
+        return super().precision_problem(precision)
 
     def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays in floats."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, fx
@@ -26,9 +26,8 @@ from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import FLOAT_WORDS, Kernel, actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error
-from ace_studio.engine.targets.shared.size_bounds import size_bounds
+from ace_studio.engine.targets.shared.size_bounds import export_bounded, size_bounds
 from ace_studio.engine.targets.shared.support import judge_torch_ops
-from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.engine.torch_private.operators import result_dtype
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.messages import Phase
@@ -39,22 +38,20 @@ _ARTIFACT = "model.pte"
 _DELEGATE = "XNNPACK"
 _ACTIVATIONS = ("aten.relu", "aten.hardtanh", "aten.clamp")
 _INT8 = frozenset({Precision.INT8_STATIC, Precision.INT8_DYNAMIC})
-_PROBLEMS = {
-    Precision.FP32: "",
-    Precision.INT8_STATIC: "",
-    Precision.INT8_DYNAMIC: "",
-    Precision.FP16: "XNNPACK takes fp16 for whole models on ARM processors; this target hands it fp32 and int8",
-    Precision.BF16: "XNNPACK has no bf16 kernels that ExecuTorch delegates to",
-    Precision.INT8_WEIGHT: "XNNPACK multiplies 8-bit weights with 8-bit activations only: use int8-dynamic",
-    Precision.INT4_WEIGHT: "XNNPACK multiplies 4-bit weights with 8-bit activations only, which no plan asks for",
-    Precision.FP8: "XNNPACK has no fp8 kernels",
-}
 
 
 class ExecuTorchTarget(Target):
     """XNNPACK where it can, ExecuTorch's portable kernels for the rest."""
 
     modules = ("executorch.exir", "executorch.backends.xnnpack.partition.xnnpack_partitioner", "executorch.runtime")
+    precisions: ClassVar[Mapping[Precision, str]] = {
+        **dict.fromkeys((Precision.FP32, Precision.INT8_STATIC, Precision.INT8_DYNAMIC), ""),
+        Precision.FP16: "XNNPACK takes fp16 for whole models on ARM processors; this target hands it fp32 and int8",
+        Precision.BF16: "XNNPACK has no bf16 kernels that ExecuTorch delegates to",
+        Precision.INT8_WEIGHT: "XNNPACK multiplies 8-bit weights with 8-bit activations only: use int8-dynamic",
+        Precision.INT4_WEIGHT: "XNNPACK multiplies 4-bit weights with 8-bit activations only, which no plan asks for",
+        Precision.FP8: "XNNPACK has no fp8 kernels",
+    }
 
     def opening_problem(self) -> str:
         """Whether it was built for a later torch, or does not open beside this one."""
@@ -64,10 +61,6 @@ class ExecuTorchTarget(Target):
             version = importlib.metadata.version("executorch")
             return f"executorch {version} needs torch {oldest[1]} or later, this is {torch.__version__}"
         return super().opening_problem()
-
-    def precision_problem(self, precision: Precision) -> str:
-        """Why not, for what XNNPACK has no kernels for."""
-        return _PROBLEMS[precision]
 
     def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""
@@ -117,11 +110,7 @@ def _delegated(graph_module: fx.GraphModule, job: LoweringJob) -> Any:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
-    bounds = size_bounds(job.captured, job.sizes)
-    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in bounds)
-    inputs = tuple(tensor.contiguous() for tensor in job.captured.example.tensors())
-    with torch.no_grad():
-        program = export_program(graph_module, inputs, {}, dynamic_shapes=shapes, strict=False)
+    program = export_bounded(graph_module, job)
     carry_ids(graph_module.graph, program.graph)
     return to_edge_transform_and_lower(
         program,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -31,20 +31,26 @@ _SIZES_KEY = "ace_studio.sizes"
 """Entry of the file's metadata: which sizes it was proven at, in words."""
 _LOG_ERRORS_ONLY = 3
 _FLOAT_REASON = "ONNX Runtime's CPU kernels compute in fp32: {precision} would be converted at every op and run slower"
-_PRECISION_PROBLEMS = {
-    Precision.FP32: "",
-    Precision.INT8_STATIC: "",
-    Precision.INT8_DYNAMIC: "",
-    Precision.INT8_WEIGHT: "",
-    Precision.INT4_WEIGHT: "",
-    Precision.FP16: _FLOAT_REASON.format(precision="fp16"),
-    Precision.BF16: _FLOAT_REASON.format(precision="bf16"),
-    Precision.FP8: "ONNX Runtime has no fp8 kernels on a CPU",
-}
 
 
 class OnnxRuntimeTarget(Target):
     """Runs on the CPU, or on CUDA where onnxruntime-gpu is installed and the model lives there."""
+
+    precisions: ClassVar[Mapping[Precision, str]] = {
+        **dict.fromkeys(
+            (
+                Precision.FP32,
+                Precision.INT8_STATIC,
+                Precision.INT8_DYNAMIC,
+                Precision.INT8_WEIGHT,
+                Precision.INT4_WEIGHT,
+            ),
+            "",
+        ),
+        Precision.FP16: _FLOAT_REASON.format(precision="fp16"),
+        Precision.BF16: _FLOAT_REASON.format(precision="bf16"),
+        Precision.FP8: "ONNX Runtime has no fp8 kernels on a CPU",
+    }
 
     def device_problem(self, device: torch.device) -> str:
         """Why not, where this build of the runtime has no provider for the device."""
@@ -53,10 +59,6 @@ class OnnxRuntimeTarget(Target):
         except AceError as error:
             return f"{error.problem.what}: {error.problem.why}"
         return ""
-
-    def precision_problem(self, precision: Precision) -> str:
-        """Why not, for the floats that the CPU kernels lack."""
-        return _PRECISION_PROBLEMS.get(precision, f"ONNX Runtime has no {precision}")
 
     def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+
 from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
 from ace_studio.records.tensors import size_limits
 
 GROWTH = 2
@@ -34,3 +40,12 @@ def size_bounds(captured: CapturedModel, sizes: Sizes = MappingProxyType({})) ->
         }
         bounds.append({dim: min(size, proven.get((place, dim), size)) for dim, size in wanted.items()})
     return bounds
+
+
+def export_bounded(graph_module: fx.GraphModule, job: LoweringJob) -> ExportedProgram:
+    """Export a rewritten graph with its dynamic sizes up to these bounds."""
+    bounds = size_bounds(job.captured, job.sizes)
+    shapes = tuple({index: DYNAMIC(max=most) for index, most in dims.items()} for dims in bounds)
+    inputs = tuple(tensor.contiguous() for tensor in job.captured.example.tensors())
+    with torch.no_grad():
+        return export_program(graph_module, inputs, {}, dynamic_shapes=shapes, strict=False)

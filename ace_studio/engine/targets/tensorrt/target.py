@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import torch
 from torch import Tensor
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
-from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual, Target
+from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.onnx.masks import guarded
 from ace_studio.engine.targets.onnx.op_support import pairs_op_problem
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.onnx.quantize import quantize_program
 from ace_studio.engine.targets.onnx.support import onnx_verdict
 from ace_studio.engine.targets.onnxruntime.target import make_session
-from ace_studio.engine.targets.shared.cuda import cuda_problem
+from ace_studio.engine.targets.shared.cuda import CudaTarget
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import Kernel, actuals_of, heavy_ops
 from ace_studio.engine.targets.shared.library_error import library_error
@@ -42,36 +42,18 @@ from ace_studio.records.results import OpSupport
 _ARTIFACT = "model.engine"
 _WORKSPACE_BYTES = 4 << 30
 _HALF_FLAGS = {Precision.FP16: "FP16", Precision.BF16: "BF16"}
-_PROBLEMS = {
-    Precision.FP32: "",
-    Precision.FP16: "",
-    Precision.BF16: "",
-    Precision.INT8_STATIC: "",
-    Precision.INT8_DYNAMIC: "TensorRT has no grids that are found at every call: use int8-static",
-    Precision.INT8_WEIGHT: "TensorRT keeps 8-bit weights only where the activations are 8-bit too: use int8-static",
-    Precision.INT4_WEIGHT: "nothing is written for TensorRT's 4-bit weights yet; torchao-cuda has int4-weight",
-    Precision.FP8: "the ONNX model carries no fp8 pairs yet; torchao-cuda has fp8",
-}
 
 
-class TensorRtTarget(Target):
+class TensorRtTarget(CudaTarget):
     """Engines for NVIDIA GPUs."""
 
-    def available(self) -> Availability:
-        """Whether there is a GPU, and the packages."""
-        if problem := cuda_problem():
-            missing = self.missing()
-            reason = "; ".join(filter(None, (problem, missing)))
-            return Availability(ok=False, reason=reason, install=self.row.install if missing else "")
-        return super().available()
-
-    def device_problem(self, device: torch.device) -> str:
-        """It runs where CUDA does."""
-        return "" if device.type == "cuda" else f"TensorRT runs on NVIDIA GPUs only, and this job measures on {device}"
-
-    def precision_problem(self, precision: Precision) -> str:
-        """Why not, for what TensorRT or this target lacks."""
-        return _PROBLEMS[precision]
+    precisions: ClassVar[Mapping[Precision, str]] = {
+        **dict.fromkeys((Precision.FP32, Precision.FP16, Precision.BF16, Precision.INT8_STATIC), ""),
+        Precision.INT8_DYNAMIC: "TensorRT has no grids that are found at every call: use int8-static",
+        Precision.INT8_WEIGHT: "TensorRT keeps 8-bit weights only where the activations are 8-bit too: use int8-static",
+        Precision.INT4_WEIGHT: "nothing is written for TensorRT's 4-bit weights yet; torchao-cuda has int4-weight",
+        Precision.FP8: "the ONNX model carries no fp8 pairs yet; torchao-cuda has fp8",
+    }
 
     def kernel_problem(self, op: str, precision: Precision) -> str:
         """Why an op stays fp32: 8-bit pairs stand where ONNX Runtime would have them."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QColor, QFontMetricsF, QSyntaxHighlighter, QTextCharFormat, QTextDocument
 from PySide6.QtWidgets import QPlainTextEdit
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.style import Colours, Theme, monospace, tr
 
 MAX_LINES_SHOWN = 16
 """A longer diff scrolls."""

@@ -8,12 +8,8 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication, QFileDialog, QFrame, QLabel, QPushButton, QWidget
 
 from ace_studio.gui.panels.breaks.diff_view import DiffView
-from ace_studio.gui.style.icons import stroke_pixmap
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import HAIR, MARGIN, TIGHT
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.style import Theme, stroke_pixmap, told, tr
+from ace_studio.gui.widgets.layouts import HAIR, MARGIN, TIGHT, Flow, column, row
 from ace_studio.gui.widgets.small import button, label, selectable
 from ace_studio.gui.words.formatting import plural, seconds_text, sentence
 from ace_studio.records.errors import ErrorCode, explained

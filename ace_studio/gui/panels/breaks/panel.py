@@ -13,13 +13,9 @@ from ace_studio.gui.ops.break_entries import (
     select_line,
 )
 from ace_studio.gui.panels.breaks.fix_card import FixCard
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN
-from ace_studio.gui.style.theme import Theme, monospace
+from ace_studio.gui.style import Colours, Theme, monospace, tr
 from ace_studio.gui.widgets.differences import beside_tip, difference_column, difference_words
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, scrolling, split
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, Flow, box, clear_layout, column, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import allow, button, label, plain_text, quiet, selectable, set_role, show_words
 from ace_studio.gui.widgets.table_look import plain_table, select_rows, show_columns

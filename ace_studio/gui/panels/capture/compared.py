@@ -8,11 +8,9 @@ from functools import partial
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.panels.capture.method_list import capture_words
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
+from ace_studio.gui.style import Colours, told, tr
 from ace_studio.gui.widgets.differences import difference_column, difference_words
-from ace_studio.gui.widgets.layouts import column
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, column
 from ace_studio.gui.widgets.small import label, selectable
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel

@@ -8,9 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QFont, QIcon
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem
 
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, stroke_icon, told, tr
 from ace_studio.gui.widgets.small import on_key, quiet, tip_text
 from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, NOTHING, plural, seconds_text
 from ace_studio.gui.words.problems import problem_text

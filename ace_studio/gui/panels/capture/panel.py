@@ -11,14 +11,21 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QCompleter, QVBoxLayout, 
 
 from ace_studio.gui.panels.capture.compared import ComparedCaptures
 from ace_studio.gui.panels.capture.method_list import MethodList, capture_summary, method_rows, moved, wants_batch_only
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP, MARGIN, TIGHT
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Colours, Theme, stroke_icon, tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling, split
+from ace_studio.gui.widgets.layouts import (
+    CLOSE,
+    GAP,
+    MARGIN,
+    TIGHT,
+    Flow,
+    box,
+    clear_layout,
+    column,
+    row,
+    scrolling,
+    split,
+)
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, quiet, set_role, text_field, tool_button
 from ace_studio.gui.words.problems import problem_text

@@ -19,13 +19,10 @@ from ace_studio.gui.graph_layout.sizes import short_op
 from ace_studio.gui.graph_view import Colouring, GraphView
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.ops.colourings import FATE_LETTERS, LETTERS
-from ace_studio.gui.ops.facts import OpFacts, op_facts
-from ace_studio.gui.ops.fates import Fate
+from ace_studio.gui.ops.facts import Fate, OpFacts, op_facts
 from ace_studio.gui.ops.running_graph import RunningGraph, running_graph
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.style import Colours, tr
+from ace_studio.gui.widgets.layouts import GAP, TIGHT, column, row
 from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.results import CaptureReport

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QFrame, QPushButton, QSizePolicy
 
 from ace_studio.gui.graph_view import GraphView
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP, TIGHT
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, TIGHT, row
 from ace_studio.gui.widgets.small import ElidedLabel, button
 from ace_studio.gui.words.formatting import plural
 from ace_studio.session.document import Document, EdgeChoice

@@ -7,12 +7,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QFrame, QLabel
 
 from ace_studio.gui.ops.break_entries import Entry, select_line
-from ace_studio.gui.style.icons import stroke_icon, stroke_pixmap
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, MARGIN, TIGHT
-from ace_studio.gui.style.theme import Theme, monospace
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.style import Theme, monospace, stroke_icon, stroke_pixmap, tr
+from ace_studio.gui.widgets.layouts import CLOSE, MARGIN, TIGHT, Flow, box, column, row
 from ace_studio.gui.widgets.small import allow, button, label, selectable, set_role, show_words, tool_button
 from ace_studio.gui.words.formatting import sentence
 from ace_studio.session.document import Document

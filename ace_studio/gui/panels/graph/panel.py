@@ -15,19 +15,14 @@ from ace_studio.gui.graph_view.anchored import Anchored
 from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, ops_of_subgraph
 from ace_studio.gui.ops.colourings import COLOURINGS, DIFFERENCE
 from ace_studio.gui.ops.facts import OpFacts, chosen_precision, op_facts, row_of_ops, values_of_ops
-from ace_studio.gui.ops.precision_menu import add_precision_menus
-from ace_studio.gui.ops.precision_offers import Offer, grey_out, op_offers
+from ace_studio.gui.ops.precision_offers import Offer, add_precision_menus, grey_out, op_offers
 from ace_studio.gui.panels.graph.compare_view import CompareView
 from ace_studio.gui.panels.graph.edge_bar import EdgeBar
 from ace_studio.gui.panels.graph.frontier_card import FrontierCard
 from ace_studio.gui.panels.graph.saved_views import SavedViews
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.icons import stroke_icon
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP, HAIR, TIGHT
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Colours, Theme, stroke_icon, told, tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
+from ace_studio.gui.widgets.layouts import GAP, HAIR, TIGHT, box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, fill_combo, label, show_words
 from ace_studio.gui.words.formatting import plural

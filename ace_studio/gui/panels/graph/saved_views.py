@@ -9,7 +9,7 @@ import msgspec
 from PySide6.QtWidgets import QLineEdit, QMenu, QToolButton, QWidgetAction
 
 from ace_studio.gui.graph_view.surface import GraphSurface
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.session.session import Session
 
 

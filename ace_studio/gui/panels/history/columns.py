@@ -7,8 +7,7 @@ from datetime import datetime
 
 import numpy as np
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text, ratio_text
 from ace_studio.session.kept.history import RunSummary

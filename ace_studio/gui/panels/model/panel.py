@@ -10,12 +10,9 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QFrame, QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import GAP, MARGIN, TIGHT
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, told, tr
 from ace_studio.gui.widgets.fields import NameBox, WholeBox
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import box, clear_layout, column, row, scrolling
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, Flow, box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label, quiet, show_words
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text

@@ -11,10 +11,9 @@ from PySide6 import QtWidgets
 from PySide6.QtCore import Qt
 
 from ace_studio.gui.panels.plan.field_rows import FieldKind, FieldRow
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import TIGHT
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import ComboBox, DecimalBox, NameBox, WholeBox
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.layouts import TIGHT, box, column, row
 from ace_studio.gui.widgets.small import fill_combo, label, quiet, set_role
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.session.document import Document

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ace_studio.gui.style.language import tr, translate_fields
+from ace_studio.gui.style import tr, translate_fields
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import FinetuneMethod, ImproveMethod, PruneMethod
 from ace_studio.records.tensors import DimVerdict

@@ -9,16 +9,11 @@ from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.ops.facts import op_facts
 from ace_studio.gui.panels.plan import field_rows
-from ace_studio.gui.panels.plan.goal import GoalForm
-from ace_studio.gui.panels.plan.measure import MeasureForm, measure_words
-from ace_studio.gui.panels.plan.precision import PrecisionForm
+from ace_studio.gui.panels.plan.forms import GoalForm, MeasureForm, PrecisionForm, TargetsForm, measure_words
 from ace_studio.gui.panels.plan.record_form import RecordForm, summary_of
 from ace_studio.gui.panels.plan.section import Section
-from ace_studio.gui.panels.plan.targets import TargetsForm
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, MARGIN
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.layouts import column, row, scrolling
+from ace_studio.gui.style import Theme, tr
+from ace_studio.gui.widgets.layouts import GAP, MARGIN, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label, rule
 from ace_studio.gui.widgets.table_look import plain_table

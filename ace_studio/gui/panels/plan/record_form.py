@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QWidget
 
 from ace_studio.gui.panels.plan.editors import EDITORS, Editor
 from ace_studio.gui.panels.plan.field_rows import FieldRow
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, HAIR
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import GAP, HAIR
 from ace_studio.gui.widgets.small import label, show_words
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe

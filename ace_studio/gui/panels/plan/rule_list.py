@@ -9,10 +9,9 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView,
 
 from ace_studio.gui.ops.precision_offers import Offer, grey_out
 from ace_studio.gui.panels.plan.choosers import PrecisionCells
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.widgets.layouts import CLOSE, box, column, row
 from ace_studio.gui.widgets.small import button, label, offer_menu, on_key, short_lived_menu, show_words, text_field
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import plural

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE
-from ace_studio.gui.widgets.layouts import column, row
+from ace_studio.gui.style import tr
+from ace_studio.gui.widgets.layouts import CLOSE, column, row
 from ace_studio.gui.widgets.small import ElidedLabel
 from ace_studio.records.errors import AceError
 from ace_studio.session.session import Session

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import number, told, tr
+from ace_studio.gui.style import Colours, number, told, tr
 from ace_studio.gui.widgets.table_model import Column
 from ace_studio.gui.words.formatting import (
     NOTHING,

@@ -13,11 +13,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from ace_studio.gui.ops.facts import selected_run
 from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, result_columns, result_rows
-from ace_studio.gui.style.language import told, tr
-from ace_studio.gui.style.sizes import CLOSE, GAP, HAIR
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import BesideOrAbove, box, column
+from ace_studio.gui.style import Theme, told, tr
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, HAIR, BesideOrAbove, Flow, box, column
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, allow, button, label, offer_menu, quiet, set_role, show_words
 from ace_studio.gui.widgets.table_look import plain_table, select_rows

@@ -8,10 +8,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from ace_studio.gui.panels.shapes import rows
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import TIGHT
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.layouts import row
+from ace_studio.gui.widgets.layouts import TIGHT, row
 from ace_studio.gui.widgets.small import button, set_role
 
 _EXAMPLE = "1x3x224x224"

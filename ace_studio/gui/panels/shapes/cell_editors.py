@@ -18,9 +18,7 @@ from PySide6.QtWidgets import (
 from ace_studio.gui.panels.shapes.rows import INPUT_DTYPES, VALUE_SOURCES, ColumnKind
 from ace_studio.gui.panels.shapes.table_model import CHIP, ShapesModel
 from ace_studio.gui.panels.shapes.verdicts import Chip
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Colours, Theme, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.small import set_role
 from ace_studio.gui.widgets.table_model import AnyIndex

@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QTab
 from ace_studio.gui.panels.shapes.cell_editors import CellDelegate
 from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn, cell_text, with_cells
 from ace_studio.gui.panels.shapes.table_model import ShapesModel
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.records.tensors import DimChoice, InputFinding

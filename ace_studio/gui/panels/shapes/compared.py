@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QTableView
 from ace_studio.gui.panels.shapes.cells import ShapeTable
 from ace_studio.gui.panels.shapes.rows import Row, shape_columns
 from ace_studio.gui.panels.shapes.table_model import CHIP, ShapesModel
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.differences import beside_text, beside_tip, differs_words
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import NOTHING, plural

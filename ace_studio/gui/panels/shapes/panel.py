@@ -18,11 +18,8 @@ from ace_studio.gui.panels.shapes.compared import ComparedTable, compared_words
 from ace_studio.gui.panels.shapes.presets import PRESETS, Preset, ProofRow, fits, missing_proof, preset_rows
 from ace_studio.gui.panels.shapes.rows import VALUE_SOURCES, Row, add_input, paste, remove_input, with_rows
 from ace_studio.gui.panels.shapes.verdicts import next_choice, refused_rows
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import GAP, TIGHT
-from ace_studio.gui.style.theme import Theme
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import box, column, row
+from ace_studio.gui.style import Theme, tr
+from ace_studio.gui.widgets.layouts import GAP, TIGHT, Flow, box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, button, offer_menu, on_key, set_role
 from ace_studio.gui.words.formatting import plural

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from ace_studio.gui.panels.shapes.rows import Row
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding, TensorSpec
 
 _PICTURE_DIMS = 4

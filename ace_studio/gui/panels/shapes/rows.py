@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.records.spreadsheet import spreadsheet_rows
 from ace_studio.records.tensors import InputFinding, TensorSpec, is_file_value, read_values
 

@@ -19,7 +19,7 @@ from ace_studio.gui.panels.shapes.rows import (
     with_cells,
 )
 from ace_studio.gui.panels.shapes.verdicts import Chip, chip_of, find_dim, size_faults, sizes_text
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.records.recipes.rules import is_size_range
 from ace_studio.records.tensors import DimChoice, InputFinding

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ace_studio.gui.panels.shapes.rows import ColumnKind, Row, ShapeColumn
-from ace_studio.gui.style.language import told, tr
+from ace_studio.gui.style import told, tr
 from ace_studio.records.results import AttemptStatus, CaptureAttempt
 from ace_studio.records.tensors import DimChoice, DimFinding, DimVerdict, InputFinding
 

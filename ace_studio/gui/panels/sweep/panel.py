@@ -1,39 +1,43 @@
-"""The panel: axes at the left, results at the right, and what starts and stops the sweep above."""
+"""The panel: axes at the left, results at the right, and above what starts and stops the sweep and says how it is."""
 
 from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog, QStackedWidget, QTableView, QWidget
 
 from ace_studio.gui.charts.chart import Chart
-from ace_studio.gui.panels.sweep.axes import AxisTable
-from ace_studio.gui.panels.sweep.columns import sweep_columns
+from ace_studio.gui.panels.sweep.axes import AxisTable, ExclusionField, PlaceFields, RecipeList
 from ace_studio.gui.panels.sweep.pictures import HeatTable, draw_front
-from ace_studio.gui.panels.sweep.place import PlaceFields
-from ace_studio.gui.panels.sweep.what import ExclusionField, RecipeList
-from ace_studio.gui.panels.sweep.words import outcome_words, preview_words, progress_words
-from ace_studio.gui.style.language import tr
-from ace_studio.gui.style.sizes import CLOSE, GAP
-from ace_studio.gui.style.theme import Theme
+from ace_studio.gui.style import Colours, Theme, told, tr
 from ace_studio.gui.widgets.fields import ComboBox
-from ace_studio.gui.widgets.flow_layout import Flow
-from ace_studio.gui.widgets.layouts import box, column, row, scrolling, split
+from ace_studio.gui.widgets.layouts import CLOSE, GAP, Flow, box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, quiet, set_role
 from ace_studio.gui.widgets.table_look import plain_table, show_columns
-from ace_studio.gui.widgets.table_model import ColumnsModel
-from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import (
+    Unit,
+    bytes_text,
+    decibel_text,
+    metric_text,
+    percent_text,
+    plural,
+    ratio_text,
+    seconds_text,
+)
 from ace_studio.gui.words.problems import question_text
 from ace_studio.gui.words.steps import why_no_model
-from ace_studio.records.errors import ErrorCode, explained
-from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
+from ace_studio.records.errors import ErrorCode, Problem, explained
+from ace_studio.records.sweeps import RowStatus, SweepRow, SweepStatus, with_front
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
-from ace_studio.session.sweep_state import SweepPhase
+from ace_studio.session.sweep_state import SweepPhase, SweepPreview, SweepState
 from ace_studio.sweeps.heat import heat_maps
 
 _REPORT, _TABLES = "sweep.html", ("sweep.csv", "sweep.parquet")
@@ -233,3 +237,116 @@ class SweepPanel(Panel):
             source = kinds.get(f"*{Path(path).suffix}", self._folder / _TABLES[0])
             with self.session.reporting(), explained(ErrorCode.NOT_FOUND, tr("The table was not saved"), where=path):
                 shutil.copyfile(source, path)
+
+
+def preview_words(preview: SweepPreview, state: SweepState) -> str:
+    """``12 jobs, 2 at once. About 8:30, by earlier runs of their models.``."""
+    if preview.problems:
+        return "\n".join(map(problem_words, preview.problems))
+    if not preview.jobs:
+        return tr("Open a model, or the file of a sweep.")
+    left_out = preview.combinations - preview.jobs
+    count = plural(preview.jobs, "job") + (tr(" ({count} excluded)", count=left_out) if left_out else "")
+    where = (
+        tr("at {address}", address=state.scheduler) if state.scheduler else tr("{count} at once", count=preview.at_once)
+    )
+    return f"{count}, {where}. {_forecast(preview, state)}"
+
+
+def _forecast(preview: SweepPreview, state: SweepState) -> str:
+    if preview.seconds is None:
+        return tr("No earlier run of these models says how long it takes.")
+    time = seconds_text(preview.seconds)
+    if state.scheduler:
+        words = tr("About {time} for one worker, by earlier runs of their models here.", time=time)
+    else:
+        words = tr("About {time}, by earlier runs of their models.", time=time)
+    if preview.unknown:
+        words += " " + tr("Not counted: {jobs} of models that never ran.", jobs=plural(preview.unknown, "job"))
+    return words
+
+
+def problem_words(problem: Problem) -> str:
+    """A problem in one line."""
+    parts = [f"{problem.where}: {problem.what}" if problem.where else problem.what, problem.why, problem.remedy]
+    return ". ".join(part for part in parts if part)
+
+
+def progress_words(state: SweepState, now_s: float) -> str:
+    """``5 of 12 jobs, about 4:10 left; 2 at work: 6 Building, 7 Measuring latency``."""
+    if state.phase is SweepPhase.STOPPING:
+        return tr("Stopping")
+    if state.is_lost:
+        return tr("The scheduler does not answer and is looked for; the jobs go on there")
+    if not state.at_once:
+        return tr("Starting, {time}", time=seconds_text(now_s - state.started_s))
+    words = tr(
+        "{done} of {total} jobs, {time}", done=state.done, total=state.total, time=seconds_text(now_s - state.started_s)
+    )
+    if state.remaining_s is not None:
+        words += tr(", about {time} left", time=seconds_text(state.remaining_s))
+    running = ", ".join(f"{job} {one.phase}" for job, one in sorted(state.at_work.items()))
+    return f"{words}; {running}" if running else words
+
+
+def outcome_words(state: SweepState) -> str:
+    """What became of the sweep whose rows are shown; empty if there is none."""
+    if state.problems:
+        return problem_words(state.problems[0])
+    if state.status is None:
+        return ""
+    counts = Counter(row.status for row in state.rows)
+    words = tr("{done} of {total} jobs have a result", done=counts[RowStatus.DONE], total=state.total)
+    failed = counts[RowStatus.FAILED] + counts[RowStatus.LOST]
+    words += tr(", {count} failed", count=failed) if failed else ""
+    return words + (tr(", the sweep was stopped") if state.status is SweepStatus.CANCELLED else "")
+
+
+_GOAL = {None: "", True: tr("met"), False: tr("not met")}
+
+
+def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
+    """One column per axis, then the figures of each job's run."""
+
+    def of(read: Callable[[SweepRow], object]) -> list[object]:
+        return [read(row) for row in rows]
+
+    def mood(at: int) -> str:
+        row = rows[at]
+        return colours.good if row.on_front else "" if row.status is RowStatus.DONE else colours.bad
+
+    def why(at: int) -> str:
+        error = rows[at].error
+        return "\n".join(map(told, filter(None, (error.what, error.why, error.remedy)))) if error else ""
+
+    unit = Unit.of(row.latency_ms for row in rows)
+    tip = tr("No comparable job is at least as good in time, size and accuracy and better in one")
+    axes = list(dict.fromkeys(axis for row in rows for axis in row.axes))
+    has_recipes = len({row.recipe for row in rows}) > 1
+    return [
+        Column(title="job", values=of(lambda row: int(row.job)), is_number=True, width=48),
+        *([Column(title="recipe", values=of(lambda row: row.recipe), width=130)] if has_recipes else []),
+        *(Column(title=axis, values=[row.axes.get(axis, "") for row in rows], width=112) for axis in axes),
+        Column(title="front", values=of(lambda row: row.on_front), text=lambda is_on: "●" if is_on else "", width=52,
+               colour=mood, tip=tip),
+        Column(title="outcome", values=of(_outcome), width=180, colour=mood, tips=why),
+        Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda row: row.latency_ms),
+               text=unit.text, is_number=True,
+               width=92),
+        Column(title="speed-up", values=of(lambda row: row.speedup), text=ratio_text, is_number=True, width=84,
+               tip="Over eager fp32"),
+        Column(title="vs fp32", values=of(lambda row: row.float_speedup), text=ratio_text, is_number=True, width=76,
+               tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
+        Column(title="metric", values=of(lambda row: row.metric), text=metric_text, is_number=True, width=76),
+        Column(title="drop", values=of(lambda row: row.metric_drop), text=percent_text, is_number=True, width=76),
+        Column(title="SQNR", values=of(lambda row: row.sqnr_db), text=decibel_text, is_number=True, width=84),
+        Column(title="size", values=of(lambda row: row.size_bytes), text=bytes_text, is_number=True, width=84),
+        Column(title="goal", values=of(lambda row: _GOAL[row.goal_met]), width=68),
+        Column(title="host", values=of(lambda row: row.host), width=110, colour=lambda _: colours.text_dim),
+    ]  # fmt: skip
+
+
+def _outcome(row: SweepRow) -> str:
+    if row.status is RowStatus.DONE:
+        return f"{row.target} {row.precision}"
+    return f"{row.status}: {told(row.error.what)}" if row.error else str(row.status)

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QTableWidget, QTableWidgetItem
 
 from ace_studio.gui.charts.chart import Chart, add_spots
 from ace_studio.gui.graph_view.colours import blend, text_on
-from ace_studio.gui.style.colours import Colours
-from ace_studio.gui.style.language import tr
+from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.words.formatting import ms_text
 from ace_studio.records.sweeps import SweepRow
 from ace_studio.sweeps.heat import HeatMap

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from ace_studio.engine.flow import LoadedModel
-from ace_studio.engine.pipeline.compress import references, trying
+from ace_studio.engine.pipeline.compress import stages, trying
 from ace_studio.engine.pipeline.compress.candidates import make_candidate
-from ace_studio.engine.pipeline.compress.references import float_references
+from ace_studio.engine.pipeline.compress.stages import float_references
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.targets import TARGETS
 from ace_studio.records.errors import ErrorCode
@@ -56,13 +56,13 @@ def test_a_soon_built_target_without_fp32_gets_one_that_computes_as_the_original
 
 
 def test_where_fp32_is_a_run_or_the_build_took_long_nothing_is_built(job, monkeypatch):
-    monkeypatch.setattr(references, "built_at_fp32", None)
+    monkeypatch.setattr(stages, "built_at_fp32", None)
     compressed = job.state.candidates[0]
     job.state.candidates = [compressed, built(job, Precision.FP32)]
     with float_references(job) as found:
         assert found == {}
-    job.state.candidates = [built(job, Precision.INT8_WEIGHT, seconds=references.SOON_BUILT_S + 1)]
-    monkeypatch.setattr(references, "SHARE", 0.0)
+    job.state.candidates = [built(job, Precision.INT8_WEIGHT, seconds=stages.SOON_BUILT_S + 1)]
+    monkeypatch.setattr(stages, "SHARE", 0.0)
     with float_references(job) as found:
         assert found == {}
 
@@ -75,8 +75,8 @@ def test_a_long_build_is_repeated_in_fp32_where_the_job_was_far_longer(job, monk
 
 
 def test_where_its_rounds_would_take_long_it_is_not_measured(job, monkeypatch):
-    monkeypatch.setattr(references, "LONGEST_TIMING_S", 0.0)
-    monkeypatch.setattr(references, "SHARE", 0.0)
+    monkeypatch.setattr(stages, "LONGEST_TIMING_S", 0.0)
+    monkeypatch.setattr(stages, "SHARE", 0.0)
     with float_references(job) as found:
         assert found == {}
 

@@ -3,7 +3,7 @@
 import torch
 
 from ace_studio.engine.quantize.flat_graph import flat_graph
-from ace_studio.engine.targets.litert import convert
+from ace_studio.engine.targets.litert import target as convert
 from ace_studio.engine.torch_private.exporting import export_program
 from tests.engine.targets.conftest import captured_model
 

@@ -8,7 +8,7 @@ pytest.importorskip("torchao")
 
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.quantize.flat_graph import flat_graph
-from ace_studio.engine.targets.torch.torchao_linears import half_linears, quantize_linears, retraced, torchao_config
+from ace_studio.engine.targets.torch.torchao_cuda import half_linears, quantize_linears, retraced, torchao_config
 from ace_studio.records.recipes.plan import Plan, Precision
 from tests.engine.targets.conftest import captured_model, captured_of
 from tests.engine.targets.torch.exact_products import ExactProducts

@@ -8,7 +8,7 @@ from ace_studio.gui.graph_view.colours import family_colouring
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.tooltips import tooltip_of
 from ace_studio.gui.panels.graph.compare_view import CommonPlaces
-from ace_studio.gui.style.colours import DARK
+from ace_studio.gui.style.theme import DARK
 from ace_studio.session.document import EdgeChoice
 from tests.gui.gestures import close_block, open_block
 from tests.gui.graph_tables import layered_table, table_of

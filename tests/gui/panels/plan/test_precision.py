@@ -1,6 +1,6 @@
 """The form of precisions: the default, ticks on modules, rules, and the scheme of the numbers."""
 
-from ace_studio.gui.panels.plan.precision import NO_GOAL
+from ace_studio.gui.panels.plan.forms import NO_GOAL
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Goal
 from tests.gui.gestures import choose

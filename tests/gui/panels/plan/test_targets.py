@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, Qt
 
-from ace_studio.gui.panels.plan.targets import BY_NAME
+from ace_studio.gui.panels.plan.forms import BY_NAME
 
 
 def test_a_target_that_auto_leaves_out_is_not_ticked_and_says_so(desk, int8_plan):

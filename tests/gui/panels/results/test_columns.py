@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from ace_studio.gui.panels.results.columns import figure_columns, plan_words
-from ace_studio.gui.style.colours import DARK
+from ace_studio.gui.style.theme import DARK
 from ace_studio.records.results import SearchStep
 from ace_studio.session.comparison.figures import ComparedRow, Difference, compared_rows
 from tests.gui.comparing import press, two_plans

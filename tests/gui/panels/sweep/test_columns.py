@@ -1,5 +1,5 @@
-from ace_studio.gui.panels.sweep.columns import sweep_columns
-from ace_studio.gui.style.colours import THEMES
+from ace_studio.gui.panels.sweep.panel import sweep_columns
+from ace_studio.gui.style.theme import THEMES
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import RowStatus, SweepRow
 from tests.session.fake_sweep_link import sweep_row

@@ -1,7 +1,7 @@
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog
 
-from ace_studio.gui.panels.sweep import place as place_module
+from ace_studio.gui.panels.sweep import axes as place_module
 
 
 def test_where_results_go_and_jobs_run_is_typed_or_chosen(sweeping, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-from ace_studio.gui.panels.sweep.words import outcome_words, preview_words, progress_words
+from ace_studio.gui.panels.sweep.panel import outcome_words, preview_words, progress_words
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.sweeps import JobAdvanced, RowStatus, SweepRow, SweepStatus
 from ace_studio.session.sweep_state import SweepPhase, SweepPreview, SweepState
