@@ -1,7 +1,5 @@
 """Where a process begins: ``python -m ace_studio`` and the ``ace-studio`` command."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """The Python entry point: ``ace_studio.compile`` runs the engine in this process on a live module."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence

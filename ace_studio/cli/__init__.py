@@ -3,8 +3,6 @@
 With ``--json`` a command prints one JSON document to stdout and nothing else; progress and errors go to stderr.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

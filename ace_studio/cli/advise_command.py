@@ -1,7 +1,5 @@
 """``advise``: show the advice cards of a finished run, or make a new run from one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``catch``: run the user's script, and keep the inputs that a module in it is called with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

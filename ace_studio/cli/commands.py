@@ -1,7 +1,5 @@
 """The commands that inspect, trace and run a model. Each sends a request, follows its events and shows the answer."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``completion``: the script with which a shell completes commands and options."""
 
-from __future__ import annotations
-
 import sys
 from enum import StrEnum
 from typing import Annotated

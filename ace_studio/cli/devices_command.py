@@ -1,7 +1,5 @@
 """``devices`` and ``measure``: the list of devices, and the latency of a run's artifacts on one of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

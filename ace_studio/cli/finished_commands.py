@@ -1,7 +1,5 @@
 """``compare`` and ``export``: what can be done with finished runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

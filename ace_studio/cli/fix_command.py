@@ -1,7 +1,5 @@
 """``fix``: try fixes where capture stops, and apply the ones that worked if the options say so."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """``engine host``: another machine for the engine, reached by ssh."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """``history`` and ``trust``: what ACE Studio remembers on this machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``mcp``: the commands as tools for scripts and agents."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``plan``: the precision that a recipe plans for every op, also with some of its values changed."""
 
-from __future__ import annotations
-
 import tomllib
 from collections import Counter
 from functools import partial

@@ -3,8 +3,6 @@
 That is: what pruning would remove, which ops disturb the outputs most at a low precision, and what an op gives.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """``recipes``: the ready recipes by family of models, and one of them for a model."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from pathlib import Path

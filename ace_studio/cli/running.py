@@ -1,7 +1,5 @@
 """The recipe that a command works on, its run, the same run again, and the result that a run left in its folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import suppress

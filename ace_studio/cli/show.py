@@ -1,7 +1,5 @@
 """How the command line shows a file, an environment and a capture to people."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from pathlib import Path

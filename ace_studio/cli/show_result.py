@@ -1,7 +1,5 @@
 """How the command line shows a finished run: the comparison, the search, improvements and advice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ace_studio.cli.app import Console

@@ -1,7 +1,5 @@
 """``ace-studio sweep``: many runs from recipes and axes, here or on a Dask cluster, and one comparison."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated

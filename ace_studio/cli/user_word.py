@@ -1,7 +1,5 @@
 """``--host`` and ``--send``: what the user lets a command send to other machines; and the questions at a terminal."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys

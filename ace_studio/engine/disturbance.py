@@ -1,7 +1,5 @@
 """Whether something disturbed a measurement: other work on the cores, or a processor that changed its speed."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

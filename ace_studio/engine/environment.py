@@ -1,7 +1,5 @@
 """Versions, devices and processor of this machine, and known problems of this environment."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

@@ -1,7 +1,5 @@
 """Checks of a candidate: validity of its outputs, fidelity to eager, and the user's metric."""
 
-from __future__ import annotations
-
 import math
 import traceback
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The captured graph as a table: one row per input, op and output, with where each came from and what it costs."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ because the call before it has filled the caches with other weights. Ratios are 
 that slows down slows both sides of the ratio.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Times every node of a graph in eager torch: median over several rounds."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The state of this engine's code, in the keys of what is stored: edits do not change its version."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from pathlib import Path

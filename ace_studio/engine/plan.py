@@ -1,7 +1,5 @@
 """Binding a plan to a captured graph and a target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ace_studio.engine.flow import BoundOp, BoundPlan

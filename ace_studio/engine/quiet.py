@@ -1,7 +1,5 @@
 """Keeps the output of libraries from the user without losing it."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

@@ -1,7 +1,5 @@
 """Gives an object another attribute for a while."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

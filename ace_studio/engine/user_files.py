@@ -1,7 +1,5 @@
 """Which source files are the user's."""
 
-from __future__ import annotations
-
 import functools
 import re
 import sysconfig

@@ -1,7 +1,5 @@
 """Answers one request: runs its handler, and turns every result or error into the one event that ends the job."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Turns what is known of a dead worker process into the problem that the user sees."""
 
-from __future__ import annotations
-
 import re
 import signal
 import tomllib

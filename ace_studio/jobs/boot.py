@@ -6,8 +6,6 @@ interpreter. The address to connect to comes in one environment variable, which 
 it. Standard library only until `become_worker` calls the worker. With a module, the process runs that module instead.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Sends and receives frames over a socket: four bytes of length, big endian, then that many bytes."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

@@ -1,7 +1,5 @@
 """How many jobs this machine runs at once, each on cores of its own."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

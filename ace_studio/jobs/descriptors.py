@@ -4,8 +4,6 @@ Who closes what he did not open counts up from 0 or 3, or closes whatever is ope
 others, are taken by copies of a pipe that nobody uses: a library may close its own files at any time, but never these.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from contextlib import suppress

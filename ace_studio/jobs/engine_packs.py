@@ -5,8 +5,6 @@ reads and installs it. Installed packs lie in the user's data folder, or in ``en
 nothing is changed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """The engine that a request names: the one of this machine, or one on a host. Either way the same messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

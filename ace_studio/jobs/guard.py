@@ -6,8 +6,6 @@ parent holds; then it kills the worker's process group and every
 process that carries the worker's mark, and removes the worker's temporary folder.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """Says on stderr which line ends the process, where Python itself would say nothing: os._exit and os.kill."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Starts the worker process: its command, its clean environment, and the private channel to it."""
 
-from __future__ import annotations
-
 import hmac
 import importlib.util
 import json

@@ -4,8 +4,6 @@ A calibration function that never ends would otherwise take all memory, until th
 people; an import that hangs would hang for ever.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import threading

@@ -1,7 +1,5 @@
 """Reads what the worker prints: all of it, so that the worker never waits, but passes on a limited number of lines."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

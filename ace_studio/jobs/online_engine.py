@@ -4,8 +4,6 @@ The second choice, where no pack is at hand. pip takes its index, mirror, proxy 
 and variables. The Python itself stays as it is, and the user's own packages (``~/.local``) are not seen.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

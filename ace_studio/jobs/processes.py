@@ -4,8 +4,6 @@ Every process that a worker starts inherits its mark in the environment. A proce
 and outlive its parent, but the environment that it was started with stays readable (Linux).
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

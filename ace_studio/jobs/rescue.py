@@ -9,8 +9,6 @@ come to an end. `ace_studio.engine.capture.attempts` is the worker's
 side, and says why not every attempt has a process of its own.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Ed25519 over the BLAKE2b-512 of the file; the trusted comment is signed too. Not
 for the makers' key is ``resources/release-key.pub``; ``packaging/installers/sign.py`` makes keys and signs.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from enum import StrEnum

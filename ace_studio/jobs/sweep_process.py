@@ -1,7 +1,5 @@
 """Starts a sweep in a process of its own, reads what it tells, and asks it to stop."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ checked as text, folders are opened one in the other by their descriptors and ne
 opened that is there already, and links are made last, when nothing is written any more. Standard library only.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tarfile

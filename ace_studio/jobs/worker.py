@@ -4,8 +4,6 @@ A second thread reads requests, so that a cancel arrives while a job runs. What 
 own stdout and stderr, which the parent reads: a crash in native code loses none of it, and no lock of ours is involved.
 """
 
-from __future__ import annotations
-
 import _thread
 import gc
 import importlib

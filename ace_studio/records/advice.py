@@ -5,8 +5,6 @@ A card's ``change`` is what it would set in the recipe, as the tables of a recip
 `recipes.edit.with_changes` applies it.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any
 

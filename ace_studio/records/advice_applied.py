@@ -1,7 +1,5 @@
 """Apply a card of advice to a recipe, and compare its estimate with the actual gain."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ace_studio.records.advice import Advice, AdviceOutcome, AdviceQuantity

@@ -1,7 +1,5 @@
 """What a job needs on another machine: files by the hash of their content, and the recipe that names them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Results that are kept for the very same records: comparing two graphs of 50,000 ops takes as long as the work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import is_

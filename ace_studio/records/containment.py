@@ -5,8 +5,6 @@ the system permits one, refuses the rest of the network. Both hold for all threa
 cannot be undone. Reads are free, and so are sockets that are files (a desktop's or Docker's, for example).
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import functools

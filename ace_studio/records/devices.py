@@ -1,7 +1,5 @@
 """Devices to measure on: this machine, hosts reached by SSH, and phones reached by adb."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 

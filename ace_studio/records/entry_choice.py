@@ -1,7 +1,5 @@
 """Which name of a file gives the model, where nobody has said so."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from ace_studio.records.messages import EntryPoint, EntryRole

@@ -1,7 +1,5 @@
 """Problems: what went wrong, why and what to do about it, and the exit code for scripts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

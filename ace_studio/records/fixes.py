@@ -1,7 +1,5 @@
 """Fixes for places where capture stops, and how each attempt ended."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 

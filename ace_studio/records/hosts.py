@@ -1,7 +1,5 @@
 """What a host for the engine has, and what it lacks."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

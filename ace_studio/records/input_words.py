@@ -1,7 +1,5 @@
 """Example inputs written as words, such as ``x=1x3x32x32``: options of the command line, and the shapes of a sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ace_studio.records.errors import AceError, ErrorCode

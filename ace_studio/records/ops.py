@@ -4,8 +4,6 @@ A graph names an operator with its namespace (``aten.conv2d.default``, ``onnx.Co
 (`operator_name`), of torch and of ONNX. Overloads and places of arguments are in `ace_studio.engine.ops`.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Data and weights that a recipe names outside of its own folder: nobody expects a recipe to reach there."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

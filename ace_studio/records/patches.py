@@ -1,7 +1,5 @@
 """Unified diffs: make, combine and apply them."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable

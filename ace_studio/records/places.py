@@ -1,7 +1,5 @@
 """Paths of the files that ship with the program, in a checkout and in an installed wheel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 APP_NAME = "ace-studio"

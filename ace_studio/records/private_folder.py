@@ -1,7 +1,5 @@
 """Folders of this user that nobody else may look into, whatever the umask is. Standard library only."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

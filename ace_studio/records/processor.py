@@ -1,7 +1,5 @@
 """Facts about the processor that Linux tells."""
 
-from __future__ import annotations
-
 import os
 import platform
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What the HTML reports share: one file each, one style, and nothing from outside unescaped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import jinja2

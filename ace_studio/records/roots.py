@@ -4,8 +4,6 @@ What acts for a person, such as an agent's tool, names paths as a stranger does.
 is judged with its links resolved, and a write there follows no link that was planted since (`steady_folder`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

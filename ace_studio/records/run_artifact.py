@@ -1,7 +1,5 @@
 """The files of an artifact in the folder of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

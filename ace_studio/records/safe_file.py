@@ -3,8 +3,6 @@
 And reads of files that anything may have been put in the place of.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import glob

@@ -4,8 +4,6 @@ The parent makes it and removes it. If the parent was killed, the guard does, an
 says whose it is. Standard library only: boot imports it.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import re

@@ -5,8 +5,6 @@ user named the machine, or was shown the list of files and said yes. Links are r
 folder, what lies elsewhere is asked for by name, and kinds of files that hold keys or passwords are named by hand.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Weights in several files, and the index that names them: a JSON table with a ``weight_map``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Tables for spreadsheets, as CSV or as text with tabs: no cell is a formula, whatever a file or a model is called."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """From the file of a sweep, or from recipes, to the jobs. All mistakes are reported at once, each with its line."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tomllib

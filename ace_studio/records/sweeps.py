@@ -3,8 +3,6 @@
 Names and meanings are a contract. Units are those of ``result.json``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Faults of the machine (full or read-only disk, too many open files), recognised in whatever a library raised."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -4,8 +4,6 @@ A target is a row there and a class in a folder of ``ace_studio/engine/targets``
 and the engine read the row. `register` adds a row from outside of the package.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from enum import StrEnum

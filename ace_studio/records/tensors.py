@@ -1,7 +1,5 @@
 """What is known of inputs: the examples asked for, and the verdict found for every dimension."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What runs take, in words."""
 
-from __future__ import annotations
-
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import Result
 

@@ -1,7 +1,5 @@
 """The problem of code that the user has not trusted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode, Problem

@@ -3,8 +3,6 @@
 Numbers are those of at most `MOST_COUNTED` elements, evenly spaced over the tensor.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 MOST_COUNTED = 1 << 24

@@ -1,7 +1,5 @@
 """What an advice card changes, for the window that shows it."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.advice import Advice

@@ -1,7 +1,5 @@
 """Export of an artifact from a run's folder: copied completely or not at all, and compared with the original."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Pure functions that change a recipe."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
 """Functions and classes of the user's files, and what ``forward`` takes, read without running any code."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass

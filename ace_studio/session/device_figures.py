@@ -1,7 +1,5 @@
 """Figures of devices: added to the result in a run's folder, to its report, and to the history."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path

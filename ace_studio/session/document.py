@@ -4,8 +4,6 @@ Only `Session` makes new ones. Choices (the recipe) can be undone; findings are 
 that it was found with, so that everybody can see when choices have moved on.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from pathlib import Path, PurePath
 

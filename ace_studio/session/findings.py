@@ -1,7 +1,5 @@
 """How each event of the engine changes the document: one pure function per kind of event."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

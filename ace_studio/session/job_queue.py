@@ -1,7 +1,5 @@
 """The queue of requests to the engine: one at a time; a lost engine process is restarted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Changes of the plan's rules: reorder, replace, and compress or keep a module by a tick."""
 
-from __future__ import annotations
-
 import glob
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """What a run will do and cost, before it starts: its targets, its plan, its builds, and the time of earlier runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import msgspec

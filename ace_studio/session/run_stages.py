@@ -1,7 +1,5 @@
 """What is being done with each run while a job goes on."""
 
-from __future__ import annotations
-
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import RunStatus
 from ace_studio.session.document import Document, JobKind

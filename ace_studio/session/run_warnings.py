@@ -1,7 +1,5 @@
 """What is reported of a job: its problems, and the warnings of all its runs and of each."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.records.errors import ErrorCode, Problem

@@ -1,7 +1,5 @@
 """Rows of a graph that are graph breaks, and their entries in the list of breaks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ace_studio.records.graph import GraphTable, OpKind

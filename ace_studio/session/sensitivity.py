@@ -1,7 +1,5 @@
 """The sensitivity of ops, from a scan or a run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import inf
 

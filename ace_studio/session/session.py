@@ -3,8 +3,6 @@
 Everything here runs on one thread (the window's main thread) and returns at once; only the engine takes its time.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress

@@ -1,7 +1,5 @@
 """The document with its undo stack and autosave file: what every part of the session changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The sweep as the document has it: what it is to do, how far it is, and its rows."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

@@ -4,8 +4,6 @@ The first line of stdin is a `SweepOrder`, each line of stdout is an event, and 
 them are JSON. When stdin closes, because the window wants that or is gone, the sweep stops as after Ctrl-C.
 """
 
-from __future__ import annotations
-
 import _thread
 import os
 import signal

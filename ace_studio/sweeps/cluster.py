@@ -4,8 +4,6 @@ Dask distributes the jobs, tries a job elsewhere once if its worker dies, and sa
 such as what a job is and what it leaves, is in `sweeps.work` and `sweeps.running`.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import queue
 import tempfile

@@ -1,7 +1,5 @@
 """``ace_studio.sweep``: a sweep from Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

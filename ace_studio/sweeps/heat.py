@@ -1,7 +1,5 @@
 """Heat maps of a sweep: latency by batch and shape. Nothing is drawn here, and nothing that takes long is imported."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

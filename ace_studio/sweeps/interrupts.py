@@ -1,7 +1,5 @@
 """Ctrl-C during a sweep."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

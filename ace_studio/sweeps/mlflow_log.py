@@ -1,7 +1,5 @@
 """Logs a sweep to MLflow, where that is installed: a run for the sweep, and below it one per job with a result."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import time

@@ -1,7 +1,5 @@
 """Runs a sweep: gives its jobs to a cluster, writes each row as it comes, and goes on where an earlier call stopped."""
 
-from __future__ import annotations
-
 import os
 import platform
 import statistics

@@ -3,8 +3,6 @@
 What such a job is (queue, cores, memory, time, GPU) stands in Dask's configuration, ``jobqueue.slurm``.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import tempfile
 from collections.abc import Iterator

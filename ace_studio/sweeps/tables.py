@@ -1,7 +1,5 @@
 """The files of a sweep: ``sweep.json``, ``sweep.csv``, ``sweep.parquet``, and the report in one file."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import math

@@ -4,8 +4,6 @@ Dask calls `run_task` by its name. What it gets and gives is bytes (msgspec), so
 and nothing of the user's. The engine process is another one than the worker's: a model that crashes it ends one job.
 """
 
-from __future__ import annotations
-
 import atexit
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """What a tool answers: the JSON of its command, not too long, with links to the files that were written."""
 
-from __future__ import annotations
-
 import json
 import mimetypes
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Runs the jobs of all tools: one engine process, one job at a time, and only what the user trusts."""
 
-from __future__ import annotations
-
 import shlex
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator

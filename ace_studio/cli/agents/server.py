@@ -1,7 +1,5 @@
 """The server of one client: lists the tools, and runs one of them at a time as a command of the command line."""
 
-from __future__ import annotations
-
 import io
 import tempfile
 from collections.abc import Iterator

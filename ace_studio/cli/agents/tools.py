@@ -1,7 +1,5 @@
 """The tools: which commands an agent may give, their arguments, and the words of the command line that they become."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum

@@ -1,7 +1,5 @@
 """Rules that improve the fidelity: ops that hold most of the error, better quantization, training."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ In inference all of them are linear, so that the sum is one convolution with the
 Source: Ding et al. 2021, arXiv:2101.03697, section 3.3.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 

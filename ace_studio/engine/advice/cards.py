@@ -1,7 +1,5 @@
 """At most three cards of advice: all rules are asked, and their cards ranked by what the recipe wants."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

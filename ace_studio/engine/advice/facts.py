@@ -1,7 +1,5 @@
 """The facts that the rules of advice read: one finished run, its recipe, its graph, and this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Rules that reduce latency or size: targets, precisions, smaller weights, pruning, threads, graph breaks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Capturing a model's graph: capture methods are tried in order, and a graph counts only if it equals eager."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Capture attempts: one capture method is run under its time limit, and its graph is compared with eager."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

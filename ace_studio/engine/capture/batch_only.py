@@ -4,8 +4,6 @@ One free size is nearly always quick; height and width on top of it make a trace
 the command line asks for it; a capture method that runs into its time limit offers it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

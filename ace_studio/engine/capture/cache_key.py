@@ -1,7 +1,5 @@
 """Keys of the capture cache, and digests that tell whether a model behind a key has changed."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import platform

@@ -5,8 +5,6 @@ Left computed, they cost time at every call, and no target takes them for weight
 are not stored in fewer bits. `load.written_weights` does the same for parametrizations, which a module declares.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any

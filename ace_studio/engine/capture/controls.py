@@ -4,8 +4,6 @@ While a capture method runs that the control concerns, a substitute that counts 
 code finds the function. The count tells afterwards whether the control did anything.
 """
 
-from __future__ import annotations
-
 import builtins
 import difflib
 import functools

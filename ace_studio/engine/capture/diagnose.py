@@ -1,7 +1,5 @@
 """Explains failed traces to the person who wrote the model: one row of ``diagnoses.toml`` per cause, in plain words."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 import traceback

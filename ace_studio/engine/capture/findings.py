@@ -1,7 +1,5 @@
 """The verdict on every dimension, from the captured graph and the sizes at which it was run."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads guards: the conditions on input sizes that a tracer attaches to a graph, as Python expressions."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import itertools

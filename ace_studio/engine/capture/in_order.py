@@ -1,7 +1,5 @@
 """Capturing with the recipe's methods in order: the first one whose graph equals eager is taken."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Warnings about a model that its own results on the examples give reason for, before a run costs minutes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replaces functions for a while wherever the user's code finds them."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 from collections.abc import Callable, Iterator, Mapping

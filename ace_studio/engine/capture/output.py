@@ -1,7 +1,5 @@
 """Collects what torch prints, logs and warns while it traces; when it fails it prints whole graphs."""
 
-from __future__ import annotations
-
 import io
 import logging
 import warnings

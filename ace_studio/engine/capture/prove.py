@@ -1,7 +1,5 @@
 """The proof of one captured graph: all examples, consecutive calls, and sizes that no example has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

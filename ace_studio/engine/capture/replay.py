@@ -5,8 +5,6 @@ forward signature, parameters and submodules; exporting it gives operators, free
 the same form as exporting the model itself.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

@@ -1,7 +1,5 @@
 """The capture method ``dynamo``: torch.compile hands over the graph that it would compile."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The capture method ``fx``: forward runs once with placeholders that record what is done to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compares a captured graph with eager: on one example, in consecutive calls, and for what it may have frozen."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Records the calls of modules while a script runs, and keeps a few that differ."""
 
-from __future__ import annotations
-
 import inspect
 import random
 import threading

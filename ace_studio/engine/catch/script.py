@@ -1,7 +1,5 @@
 """Runs a script inside this process as ``python script.py`` would."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Writes caught calls to files, and as rows of the shape table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Examples from files of arrays, by the names of the inputs. Nothing in the files is ever run."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Examples made to fit what a captured graph takes: without labels, in its batches, at its sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

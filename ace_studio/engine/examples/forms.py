@@ -1,7 +1,5 @@
 """Examples written alike: which arguments are passed by position makes no difference to the model, but to a graph."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Mapping, Sequence

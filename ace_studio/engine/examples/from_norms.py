@@ -5,8 +5,6 @@ norm these again have activations in the ranges of real data, which random input
 gradient descent on the inputs, as in ZeroQ (Cai et al. 2020, arXiv 2001.00281).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence

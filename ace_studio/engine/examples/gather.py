@@ -1,7 +1,5 @@
 """Where examples come from: rows of the recipe, a tracing function or file, the entry itself, or calibration data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial

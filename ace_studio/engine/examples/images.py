@@ -1,7 +1,5 @@
 """Examples from a folder of images."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

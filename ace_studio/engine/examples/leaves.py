@@ -3,8 +3,6 @@
 A name stands for every leaf below it.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

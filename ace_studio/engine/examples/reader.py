@@ -1,7 +1,5 @@
 """Reading examples and labelled examples from the user's functions, for tracing, calibration, metrics and training."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Examples from the rows of the shape table, and calls from named tensors."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Example calls as files, for another process to make the same calls: tensors in one file, their nesting as text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

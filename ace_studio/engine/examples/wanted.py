@@ -1,7 +1,5 @@
 """What data files must give: the inputs of the model, and which samples are used."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Saves an artifact and verifies it in a fresh process."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

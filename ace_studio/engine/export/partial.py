@@ -1,7 +1,5 @@
 """Verifies the artifact of a partial capture: a fresh process builds the model again and inserts its subgraphs."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ that multiplies every output channel by a number, and with one scale per channel
 Source: Jacob et al. 2018, arXiv:1712.05877, section 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial

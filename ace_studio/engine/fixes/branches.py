@@ -1,7 +1,5 @@
 """Finds a branch that depends on a tensor's value, and analyses it for both rewrites."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rewrites a branch on a tensor's value as ``torch.cond``: the sides become functions, of which one runs."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import replace

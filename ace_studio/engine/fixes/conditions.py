@@ -1,7 +1,5 @@
 """Rewrites the test of a branch so that its value stays a tensor."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Mapping
 

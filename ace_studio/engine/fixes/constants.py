@@ -1,7 +1,5 @@
 """Rewrites a call that gives a plain number as a constant, if it gives the same number on every example."""
 
-from __future__ import annotations
-
 import ast
 import math
 import types

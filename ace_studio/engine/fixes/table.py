@@ -1,7 +1,5 @@
 """The kinds of fixes, one row each: where a kind applies, and what it changes."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Examples with other values of the same sizes, to detect a change that is only correct on the given examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rewrites a branch on a tensor's value as ``torch.where``: both sides are computed, and one result is chosen."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

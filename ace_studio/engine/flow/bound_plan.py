@@ -1,7 +1,5 @@
 """A plan bound to a captured graph and a target."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

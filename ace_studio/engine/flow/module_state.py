@@ -1,7 +1,5 @@
 """What a call may change in a module: buffers, plain attributes and hooks, to be put back afterwards."""
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Refuses tensors that cannot be compared number by number, or that have no numbers at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import torch

@@ -4,8 +4,6 @@ Linux does not copy these pages' entries at a fork, so that the forked process s
 what it touches of them again: 13 MB for a small model. A started process has them from importing.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Calls a function in a new process and waits for its end."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

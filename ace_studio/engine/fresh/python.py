@@ -1,7 +1,5 @@
 """The command line of a new process that runs a module of this package."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -5,8 +5,6 @@ whoever reads the other end gets the number of the process, and the end of the s
 import alone forks nothing; there, the stream ends when everything has been imported.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

@@ -4,8 +4,6 @@ A method is one file and one row of `METHODS`. It gives changed weights that are
 target builds from the same improved weights, and results are still compared with the original module.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """AWQ: weights that meet large activations are scaled up before rounding, and the norm before them down."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

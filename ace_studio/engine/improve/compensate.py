@@ -1,7 +1,5 @@
 """Compensation: each rounded op's results get a gain and an offset per channel, stored in its weight and its bias."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Cross-layer equalisation: channels between two layers are scaled to the same size; the float model stays the same."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """GPTQ: weights of a linear layer are rounded input by input; the inputs still to come compensate each error."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 import torch

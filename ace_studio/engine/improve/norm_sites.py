@@ -1,7 +1,5 @@
 """Norms whose results only linear layers read: places where a scale can move from activations into weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

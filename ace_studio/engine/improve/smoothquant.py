@@ -1,7 +1,5 @@
 """SmoothQuant: outliers of the activations behind a norm move into the weights of the layers that read it."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

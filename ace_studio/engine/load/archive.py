@@ -3,8 +3,6 @@
 torch reads zips with its own code, which neither checks CRCs nor compares declared sizes with the file.
 """
 
-from __future__ import annotations
-
 import zipfile
 import zlib
 from collections import Counter

@@ -4,8 +4,6 @@ The names are compared with the attributes that a class assigns; whether every s
 are loaded.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Collection, Iterable

@@ -1,7 +1,5 @@
 """Makes a live module from each kind of file: the ``build`` functions of the loader registry."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Loads a model from a changed copy of one of its files; the user's file and all loaded modules stay unchanged."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.machinery
 import sys

@@ -1,7 +1,5 @@
 """Lists what a ``.py`` file offers by name, callables and models, from its syntax tree, without importing it."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import io

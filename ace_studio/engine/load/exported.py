@@ -1,7 +1,5 @@
 """The sizes that an exported program declares free: in words from its file, and as an example of other sizes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

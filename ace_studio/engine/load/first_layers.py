@@ -1,7 +1,5 @@
 """Proposes example inputs for a module that came without any: by its first layer, tried until one runs."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Identifies the kind of a file, which is a row of the loader registry, by its content."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ace_studio.engine.load import sniff

@@ -8,8 +8,6 @@ what the user trusts, and compiled from these very bytes. Cached bytecode of suc
 Python files that a library writes and runs by itself, as torch's compiler does, do not pass through the loaders.
 """
 
-from __future__ import annotations
-
 import hashlib
 import marshal
 import os

@@ -3,8 +3,6 @@
 Imports that are computed while the code runs are not found here. The import gate asks for these when they happen.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import sys

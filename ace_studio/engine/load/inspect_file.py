@@ -1,7 +1,5 @@
 """Describes a file without running any code in it; always allowed."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

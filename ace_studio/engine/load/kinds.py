@@ -1,7 +1,5 @@
 """The registry of loaders, one row per kind of file: the trust it needs, how it is described and how it is opened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The argument and the result of every loader's ``build`` function."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Loads the model of a recipe: finds the files, checks trust, imports, builds, and loads the weights."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import shutil

@@ -4,8 +4,6 @@ The list serves the message and the choice of the loader; it is not what keeps t
 with ``weights_only=True``, and everything else needs trust, whatever is found here.
 """
 
-from __future__ import annotations
-
 import io
 import pickletools
 import re

@@ -1,7 +1,5 @@
 """Proposes example inputs from a model's own description: sizes from its configuration, random values."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

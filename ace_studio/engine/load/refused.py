@@ -1,7 +1,5 @@
 """Files that a library refuses to open, each named for what it is."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re

@@ -1,7 +1,5 @@
 """Proposes by the syntax tree what each callable of the user's file is for: its name, signature and value."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The header of a safetensors file: names, element types and shapes of its tensors, and its metadata."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open

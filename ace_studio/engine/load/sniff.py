@@ -1,7 +1,5 @@
 """Tells what a file is by its first bytes, and only then by its name. Runs and unpickles nothing."""
 
-from __future__ import annotations
-
 import platform
 import re
 import stat

@@ -1,7 +1,5 @@
 """Matches the names in a file of weights with those of a module: wrappers, prefixes, several state dicts in a file."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads tensors and state dicts from files as data; never runs anything in them."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

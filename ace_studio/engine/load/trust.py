@@ -1,7 +1,5 @@
 """Requires trust before code of a file runs; trust belongs to the SHA-256 of its content."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Explains an exception of user code: the line that raised it, the reason in one sentence, and a remedy."""
 
-from __future__ import annotations
-
 import linecache
 import os
 import re

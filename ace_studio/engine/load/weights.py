@@ -1,7 +1,5 @@
 """Loads weights into their module, all of them and with equal shapes, or reports what does not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

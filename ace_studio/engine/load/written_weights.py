@@ -4,8 +4,6 @@ In inference they are constants. Left computed, they cost time at every call, an
 get no scale per channel and are not stored in fewer bits.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 from torch.nn.utils import parametrize, remove_spectral_norm, remove_weight_norm

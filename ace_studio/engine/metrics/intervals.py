@@ -1,7 +1,5 @@
 """Confidence intervals of a metric, and of the drop between two models that saw the same samples."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

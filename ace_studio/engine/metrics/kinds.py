@@ -4,8 +4,6 @@ Outputs of a classifier are [n, classes], or [n, classes, ...] or [n, ..., class
 label of -100 is left out, as in ``torch.nn.functional.cross_entropy``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

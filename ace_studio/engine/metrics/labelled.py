@@ -1,7 +1,5 @@
 """Built-in metrics on labelled data, called with ``predict`` like an evaluation function of the user."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The user's loss: whether what it gives can be averaged, and trained by."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ace_studio.records.errors import AceError, ErrorCode

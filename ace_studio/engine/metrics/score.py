@@ -1,7 +1,5 @@
 """The value of a metric with its samples, from which confidence intervals follow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

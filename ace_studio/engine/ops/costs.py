@@ -4,8 +4,6 @@ A multiply-add counts 2, a bias counts nothing (as in ``torch.utils.flop_counter
 Elementwise ops count 1 per element, whatever the function; norms, softmax and pooling are the usual estimates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which operators an operator decomposes into, found by running it once on tensors of the meta device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

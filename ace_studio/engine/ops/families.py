@@ -3,8 +3,6 @@
 Overloads matter here; families by plain name, of ONNX operators too, are in `ace_studio.records.ops`.
 """
 
-from __future__ import annotations
-
 
 def aten_ops(names: str) -> frozenset[str]:
     """``{"aten.relu.default"}`` of ``"relu.default"``; several names are parted by spaces."""

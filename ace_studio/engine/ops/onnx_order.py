@@ -1,7 +1,5 @@
 """Order of the nodes of an ONNX graph: the format wants every node behind those that it reads."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

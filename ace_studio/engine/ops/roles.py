@@ -1,7 +1,5 @@
 """Which arguments of an op are its data and its weight, and along which axes the weight's scales lie."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor, fx

@@ -4,8 +4,6 @@ One function per request of the border: `inspect`, `doctor`, `trace`, `run`. The
 enters at `capture` and `compress` with a module that is already alive.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import time

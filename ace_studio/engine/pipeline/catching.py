@@ -1,7 +1,5 @@
 """Serves the request to run a script and store the calls of a module in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ace_studio.engine.catch import CallRecorder, caught_rows, run_script, store_calls

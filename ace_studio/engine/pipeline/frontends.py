@@ -1,7 +1,5 @@
 """Frontends: how the graph of a loaded model is obtained, one row each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Checkpoints of large models are stored at bfloat16 or float16. On a CPU few kern
 OpenVINO refuse it, and no target quantizes it. A float32 number holds every number of both types, so no weight changes.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 from collections.abc import Callable, Iterable, Mapping

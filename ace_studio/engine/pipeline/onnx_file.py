@@ -3,8 +3,6 @@
 The baseline is ONNX Runtime on the unchanged file, as eager is for a model of torch.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Prunes and fine-tunes a copy of the model before the capture."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Callable

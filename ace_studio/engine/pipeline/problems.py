@@ -1,7 +1,5 @@
 """Turns an unexpected exception of a runtime into a problem."""
 
-from __future__ import annotations
-
 import traceback
 
 import msgspec

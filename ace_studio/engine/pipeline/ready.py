@@ -4,8 +4,6 @@ The sizes that calibration and evaluation use are read before anything is captur
 A graph is free only in dimensions in which examples differ, and every target would refuse other sizes, one by one.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Jobs on one machine take turns to measure: a file is locked while a job is in the phase that measures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

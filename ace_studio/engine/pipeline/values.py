@@ -1,7 +1,5 @@
 """What one op gives for one example, in float and under the plan; the model stays loaded for the next question."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Measured once per processor, torch and number of threads, and kept; what is kept
 if the machine was so busy that the best run says little, the next day.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable

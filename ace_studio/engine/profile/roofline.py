@@ -3,8 +3,6 @@
 Source: Williams, Waterman and Patterson 2009, doi 10.1145/1498765.1498785.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which samples a compressed model does badly on, compared with the float model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Importance of weights: their magnitude, or magnitude times gradient (Taylor)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

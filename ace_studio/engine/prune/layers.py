@@ -1,7 +1,5 @@
 """The layers that can be pruned, those that the user keeps whole, and the cost of each in one call."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Structured pruning: whole channels are removed from every layer that reads or writes them, by torch-pruning."""
 
-from __future__ import annotations
-
 import copy
 import importlib.metadata
 import warnings

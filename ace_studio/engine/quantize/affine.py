@@ -3,8 +3,6 @@
 Ranges are widened to contain 0, and 0 lies exactly on the grid, so that padding and ReLU stay exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

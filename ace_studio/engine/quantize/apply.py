@@ -1,7 +1,5 @@
 """A plan applied to the captured graph for the torch targets: the rewritten graph, and the ops it could not change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

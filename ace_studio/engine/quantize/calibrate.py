@@ -1,7 +1,5 @@
 """Calibration: the range of every value of a graph over the calibration examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from torch import Tensor, fx

@@ -4,8 +4,6 @@ An op that is lowered reads 16-bit tensors and gives a 16-bit tensor; its weight
 else, and every output of the graph, keeps its type. Shapes, dynamic ones too, are not touched.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping
 

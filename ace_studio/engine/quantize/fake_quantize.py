@@ -1,7 +1,5 @@
 """Rounding a value to the grid of a precision and back, in float32."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """How close two sets of outputs are, as one number."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import TypeVar

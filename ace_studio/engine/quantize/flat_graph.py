@@ -3,8 +3,6 @@
 All passes that rewrite a graph work on this form. Weights are ``get_attr`` nodes, so that a pass can replace one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Batch norms folded into the convolutions and linear layers before them, in fp32, before anything is quantized."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 import torch

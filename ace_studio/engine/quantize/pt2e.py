@@ -5,8 +5,6 @@ says "more than one output node"), and changes Inductor's global settings when i
 the ops that the plan names: the input of each gets a grid per tensor, its weight one per output channel.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Callable, Collection, Mapping, Sequence

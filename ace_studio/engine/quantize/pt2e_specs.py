@@ -1,7 +1,5 @@
 """Quantization specs for torchao's PT2E flow: the plan's grids over the ranges of our own observers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

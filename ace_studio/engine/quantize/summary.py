@@ -1,7 +1,5 @@
 """Tensors summarised for a person to look at: statistics, a histogram and a small picture."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Running a graph op by op to look at the values on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ float32 ones torch 2.13 falls back to loops that are 10 to 50 times slower. So a
 the way in, which costs far less than the weight's own grid (about 50 dB against 40 and 20).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The files of a result: ``result.json``, a picture of the comparison, and a report in one file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from html import escape
 from pathlib import Path

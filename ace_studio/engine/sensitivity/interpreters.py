@@ -1,7 +1,5 @@
 """Runs of a captured graph that watch some ops: their ranges, their errors, and what reaches the outputs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """The error of one op at a precision: its operands, and its result, rounded to the grid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

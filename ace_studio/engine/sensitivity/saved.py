@@ -1,7 +1,5 @@
 """A scan on disk: results so far, so that a scan that was stopped can continue."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

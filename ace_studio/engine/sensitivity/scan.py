@@ -1,7 +1,5 @@
 """The sensitivity scan: two forward and a few backward passes find the noise that every op alone adds."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

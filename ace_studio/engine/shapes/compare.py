@@ -1,7 +1,5 @@
 """Compares examples leaf by leaf: which dimensions differ, and which the recipe makes dynamic or static."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Makes examples at other sizes of real content, so that ids and masks stay valid."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

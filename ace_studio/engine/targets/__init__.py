@@ -1,7 +1,5 @@
 """The targets of this process, each made from its row when it is first used."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """What every target does: lower a captured graph, run it, and report what the runtime really executes."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod

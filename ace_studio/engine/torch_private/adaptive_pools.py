@@ -1,7 +1,5 @@
 """Adaptive pools of sizes that are dynamic, or that do not divide, and means of channels-last pictures."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

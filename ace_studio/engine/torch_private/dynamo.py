@@ -1,7 +1,5 @@
 """Names of torch's compiler (dynamo) that are private or differ between releases."""
 
-from __future__ import annotations
-
 import re
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """Embedding bags written as a lookup and a reduction, which every runtime computes and in 8 bits too."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """torch's own transformer layers traced as the ops that they consist of."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

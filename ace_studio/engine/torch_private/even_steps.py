@@ -1,7 +1,5 @@
 """Evenly spaced numbers whose count is a dynamic size."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """``torch.export.export`` under the settings that the project relies on."""
 
-from __future__ import annotations
-
 import inspect
 import operator
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Flex attention written as plain ops: no program file and no exporter can hold an op that holds functions."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import sys

@@ -4,8 +4,6 @@ A pass that puts a cast or a quantization behind an op gives its readers a copy.
 changes either the copy or the original, and readers of the other one miss it.
 """
 
-from __future__ import annotations
-
 import operator
 import warnings
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Compiles a graph with Inductor, whose names are all private."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import importlib

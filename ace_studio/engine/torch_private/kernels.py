@@ -4,8 +4,6 @@ The code is a Python module that calls generated C++ loops and torch's libraries
 it calls are replaced in its namespace while it runs; nothing is compiled again, and the names are restored.
 """
 
-from __future__ import annotations
-
 import importlib
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Maximum pools over a line whose length is dynamic."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

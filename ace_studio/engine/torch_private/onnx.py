@@ -1,7 +1,5 @@
 """The operators that torch's ONNX exporter can translate, from its private registry, and our own translations."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 from collections.abc import Callable, Mapping

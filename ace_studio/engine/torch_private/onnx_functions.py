@@ -1,7 +1,5 @@
 """Operators that torch's ONNX exporter lacks or writes badly, written in ONNX. To import this takes seconds."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What torch says of its operators: their arguments, tags, forms and kernels."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What torch keeps for the whole process, and has no public way to ask for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """LSTM, GRU and RNN layers as one operator each, where torch would write them out step by step."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Blocks of gradient mode and autocast in exported programs, which torch keeps as one call of a graph of their own."""
 
-from __future__ import annotations
-
 import operator
 from dataclasses import dataclass
 from typing import Any

@@ -19,8 +19,6 @@ are, for whole ``a`` and positive whole ``b``, ``d``, ``g``:
 ``a / b`` is a float in Python; its rounding changes no floor or ceiling while ``a`` is below 2**53, as sizes are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Symbolic sizes and the conditions on them, as text and numbers."""
 
-from __future__ import annotations
-
 import copy
 import re
 import traceback

@@ -3,8 +3,6 @@
 ``torch.export.save`` is not used, because it writes every weight, and pickles.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The axes of the trade-off: costs and losses, each with the bound of the goal on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

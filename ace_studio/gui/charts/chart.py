@@ -1,7 +1,5 @@
 """One plot under its title, and the base class of every chart in the charts panel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """B over A: the ratio of every figure with its interval; what is within the noise is grey and says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt

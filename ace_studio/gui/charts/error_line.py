@@ -1,7 +1,5 @@
 """The error along the graph: the fidelity of every op's value, in order of execution."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

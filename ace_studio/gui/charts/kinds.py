@@ -1,7 +1,5 @@
 """The table of all charts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Where the time goes: one bar per run, in parts by operator, module or precision. A click selects a part's ops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Latency with its spread, accuracy against latency, and size: three plots side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 

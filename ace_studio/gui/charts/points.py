@@ -1,7 +1,5 @@
 """Runs as points of the charts: their figures, names and colours, and the front of a trade-off."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The roofline: operations per second of every op over its operations per byte, under the limits of this machine."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

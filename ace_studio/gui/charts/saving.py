@@ -1,7 +1,5 @@
 """A chart as a file: a picture (PNG, SVG), or the figures in it (CSV)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The ops by sensitivity, the most sensitive first, and the scan that measures it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every run as a point of cost and loss, the Pareto front, and the bounds of the goal as lines that can be dragged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pyqtgraph as pg

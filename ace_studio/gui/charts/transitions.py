@@ -1,7 +1,5 @@
 """Which precision feeds which: a matrix of producers and consumers. A click shows these edges in the graph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import Qt

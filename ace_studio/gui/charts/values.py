@@ -1,7 +1,5 @@
 """The values of one op or of its weights: float, compressed and the difference as pictures, and a histogram."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

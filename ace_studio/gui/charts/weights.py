@@ -1,7 +1,5 @@
 """What pruning, improved rounding and fine-tuning changed in the weights, as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from ace_studio.gui.charts.chart import ChartView

@@ -1,7 +1,5 @@
 """The examples that a run does worst on, as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from ace_studio.gui.charts.chart import ChartView

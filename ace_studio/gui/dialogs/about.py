@@ -4,8 +4,6 @@ An installer lists what it holds in ``contents.cdx.json`` and has the texts in `
 packaging/installers/contents.py: more than Python packages, and none that only this machine has.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The dialog that catches inputs: which script to run, and which of its modules to record."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The dialog about a recipe that somebody else changed on the disk: both versions, and three ways out."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The dialog with the list of devices to measure on: three fields add one, and a check says what one has."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from PySide6.QtWidgets import QDialog, QWidget

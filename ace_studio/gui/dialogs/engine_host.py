@@ -3,8 +3,6 @@
 Either is checked first, and what a host lacks is installed there.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget

@@ -1,7 +1,5 @@
 """The help in a window of its own: contents or what was found at the left, the page at the right."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The question before an engine pack is installed: which file, who signed it, and what it will do."""
 
-from __future__ import annotations
-
 from PySide6.QtWidgets import QCheckBox, QDialog, QFormLayout, QWidget
 
 from ace_studio.gui.style import monospace, told, tr

@@ -1,7 +1,5 @@
 """The question before the window closes and ends work that has taken a while."""
 
-from __future__ import annotations
-
 import time
 
 from PySide6.QtWidgets import QDialog, QWidget

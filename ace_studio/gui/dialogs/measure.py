@@ -1,7 +1,5 @@
 """The dialog of one measurement on a device: its progress, what came of it, and a button that ends it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The dialog that opens a model of an installed package by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from PySide6.QtWidgets import QDialog, QWidget

@@ -1,7 +1,5 @@
 """The settings dialog, built from the table of settings. Every change takes effect at once."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The tree of blocks while it grows: planted from module paths, then tidied."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

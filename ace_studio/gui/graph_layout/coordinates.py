@@ -4,8 +4,6 @@ Widths differ from node to node, so blocks of aligned nodes are pushed apart by 
 distances instead of the paper's classes.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from ace_studio.gui.graph_layout.ordering import Chains

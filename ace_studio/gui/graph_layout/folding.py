@@ -1,7 +1,5 @@
 """Folds runs of identical layers into one block, and long lists of ops into numbered segments."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

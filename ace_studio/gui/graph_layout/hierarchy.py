@@ -8,8 +8,6 @@ than can be read are put into numbered segments.
 A graph in subgraphs has a block per subgraph under the root, with the modules inside; breaks lie between them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ which stand above the first and below the last rank. Values with many readers tr
 Pure Python lists on purpose: most blocks have fewer than 30 nodes, where numpy's call overhead dominates.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

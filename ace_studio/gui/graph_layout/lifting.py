@@ -4,8 +4,6 @@ An edge belongs to the lowest block that contains both ends. On its way there it
 others; it does so through ports, so that it can be followed through the frame of an open block.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

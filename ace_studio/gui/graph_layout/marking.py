@@ -1,7 +1,5 @@
 """Find the line segments that belong to given edges; one edge has segments in several blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

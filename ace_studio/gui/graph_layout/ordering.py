@@ -1,7 +1,5 @@
 """The order of nodes within each rank: shared chains for long edges, then barycentre sweeps."""
 
-from __future__ import annotations
-
 from bisect import bisect_right, insort
 from dataclasses import dataclass
 from itertools import pairwise

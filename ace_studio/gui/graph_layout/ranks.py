@@ -1,7 +1,5 @@
 """Ranks: which nodes of a block stand side by side."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -4,8 +4,6 @@ Every rank is a band. Within bands lines run vertically, so they never pass thro
 between bands. A long narrow picture is cut into columns; lines that go on in the next column climb between the two.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """A widget that stays beside a node of the graph while the picture moves."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QEvent, QLineF, QObject, QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QWidget

@@ -1,7 +1,5 @@
 """Boxes: ops and closed blocks, with text, letter badges and the mix bar where there is room."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen

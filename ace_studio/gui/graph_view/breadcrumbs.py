@@ -1,7 +1,5 @@
 """The breadcrumbs: the blocks around the current node; a click goes to one."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 

@@ -1,7 +1,5 @@
 """Which part of the scene a widget shows, and how large."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MAX_SCALE = 3.0

@@ -1,7 +1,5 @@
 """The widget that draws the graph, and turns events of mouse and keyboard into calls of the surface."""
 
-from __future__ import annotations
-
 import math
 
 from PySide6 import QtGui

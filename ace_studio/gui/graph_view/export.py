@@ -1,7 +1,5 @@
 """The picture as a file: SVG and PDF for documents, PNG for everything else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Open blocks: framed areas with a title bar, and their names where the bar is too small to read."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen

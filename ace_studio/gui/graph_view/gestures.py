@@ -1,7 +1,5 @@
 """Mouse drags (pan, lasso, zoom box) and clicks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """The keys of the graph, one row each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The note over the graph while a large layout is made, with a button that stops it or asks for it again."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame

@@ -1,7 +1,5 @@
 """The legend of the colouring; a click on an entry dims its ops, another restores them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

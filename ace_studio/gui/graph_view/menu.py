@@ -1,7 +1,5 @@
 """The context menu of the graph: one row per entry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The map: the whole graph in a corner, with the visible part marked; a click goes there."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap

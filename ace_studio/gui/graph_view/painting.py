@@ -1,7 +1,5 @@
 """Draw one frame: the visible part, in as much detail as its size on the screen allows."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF

@@ -1,7 +1,5 @@
 """Breaks and subgraphs of a partial capture, as the picture shows them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath

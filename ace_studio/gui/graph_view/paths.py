@@ -1,7 +1,5 @@
 """Paths between two ops along the edges of the graph."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

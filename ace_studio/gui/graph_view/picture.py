@@ -1,7 +1,5 @@
 """The contents of a graph view, without a widget: the scene, the category of every box, selection and matches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat

@@ -1,7 +1,5 @@
 """Thousands of rectangles or lines in one call of QPainter, from a numpy array."""
 
-from __future__ import annotations
-
 import numpy as np
 from pyqtgraph.Qt.internals import PrimitiveArray
 from PySide6.QtCore import QLineF, QRectF

@@ -1,7 +1,5 @@
 """Draws breaks as numbered seams across the picture, and subgraphs as frames, hatched if they stay eager."""
 
-from __future__ import annotations
-
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF

@@ -6,8 +6,6 @@ the columns must contain. A figure is compared with a number: ``time>1%``, ``tim
 ``precision:int8`` looks at the precision that an op has, or is planned to have.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The search field with its count, and buttons for the next and the previous match."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QLabel, QWidget

@@ -4,8 +4,6 @@ Height of an op on the screen decides: under 3 px one image of coloured pixels, 
 under 16 px plain rectangles and straight lines, above that rounded boxes, curves and arrowheads.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

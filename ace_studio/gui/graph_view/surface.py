@@ -1,7 +1,5 @@
 """The surface on which the graph lies: picture, camera, selection, and the verbs on them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Texts on boxes, laid out once per text, size and screen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, Qt

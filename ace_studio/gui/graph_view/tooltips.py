@@ -1,7 +1,5 @@
 """Tooltips of ops, blocks and breaks."""
 
-from __future__ import annotations
-
 from html import escape
 from pathlib import PurePath
 

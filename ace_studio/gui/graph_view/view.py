@@ -1,7 +1,5 @@
 """`GraphView`: the canvas with its map, legend, search field and breadcrumbs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The colourings of the graph: one row per property, with a letter for each colour."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Everything known of the selected ops, in groups of names and values, for a person to read and copy."""
 
-from __future__ import annotations
-
 import math
 import os.path
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which precisions can be chosen for ops, and why not the others; and the menus that offer them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The graph that a run executes: fused ops are merged into their host, folded and gone ops are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

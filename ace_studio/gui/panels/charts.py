@@ -1,7 +1,5 @@
 """The charts panel: a list of charts, and the one that is chosen. Each is loaded when it is first seen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

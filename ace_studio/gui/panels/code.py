@@ -1,7 +1,5 @@
 """The code panel: the recipe as Python and as a command line, kept up to date; of A and B what differs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from difflib import unified_diff
 from functools import partial

@@ -1,7 +1,5 @@
 """The details panel: everything known of the selected op, or sums over several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The modules panel: the tree of modules with ops, weights and FLOPs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt

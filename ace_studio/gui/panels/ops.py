@@ -1,7 +1,5 @@
 """The ops panel: a table of every op, which filters and sorts at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The problems panel: what happened, why, what to do, and where; details on request."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QLayout, QVBoxLayout, QWidget
 

@@ -1,7 +1,5 @@
 """The run panel: the phase, the steps so far, and the log."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The source panel: the user's code with the lines that became ops, breaks and problems; the one selection."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

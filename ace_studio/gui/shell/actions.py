@@ -1,7 +1,5 @@
 """All actions, as rows. Menus, toolbar, shortcuts and the command palette are built from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Bars under the toolbar: messages and decisions that do not block the window."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import PurePath

@@ -4,8 +4,6 @@ A row says what a panel is; its slot is its place, wherever that is docked: ther
 when its row says so.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Only the tabs of one group show; a tab can be dragged out, or moved by its menu.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt, Signal

@@ -1,7 +1,5 @@
 """A panel in a window of its own. Closing it puts the panel back where it was."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent
 from PySide6.QtWidgets import QWidget

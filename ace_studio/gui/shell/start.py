@@ -1,7 +1,5 @@
 """The start of the window: the application and its language come before any module that holds texts."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

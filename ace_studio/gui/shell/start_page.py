@@ -1,7 +1,5 @@
 """The start page: drop a model, open one, or try the example."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

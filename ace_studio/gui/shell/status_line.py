@@ -1,7 +1,5 @@
 """The status line: what the engine is doing, its progress, and its environment."""
 
-from __future__ import annotations
-
 import time
 
 from PySide6.QtCore import QTimer

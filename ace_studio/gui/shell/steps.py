@@ -1,7 +1,5 @@
 """The line of steps under the toolbar: what is done, and the one thing to do next."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtGui import QAction, QResizeEvent

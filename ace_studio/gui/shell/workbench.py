@@ -1,7 +1,5 @@
 """The three areas of an open model: choices at the side, the graph in the middle, findings below."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from PySide6.QtCore import QByteArray, QPoint, QRect, QSize, Qt, QTimer, Signal

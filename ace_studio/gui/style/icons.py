@@ -1,7 +1,5 @@
 """Icons: strokes on a 24 x 24 grid, drawn in the colour of the theme at any scale."""
 
-from __future__ import annotations
-
 import msgspec
 from PySide6.QtCore import QByteArray, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QIcon, QIconEngine, QPainter, QPixmap

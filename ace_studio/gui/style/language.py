@@ -11,8 +11,6 @@ A pack for a language that is written from right to left mirrors the window. Fig
 direction, which their widgets set: "3.60 - 4.80 ms" would be read backwards.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Read-only code with line numbers, marks at lines, and highlighted Python."""
 
-from __future__ import annotations
-
 import keyword
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How a difference between A and B is marked: with the same words and the same colour in every panel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fields to choose and to count in: the wheel scrolls what is around them and never changes a value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where a window stood and how large it was, kept for the next time."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from PySide6.QtCore import QByteArray

@@ -1,7 +1,5 @@
 """How widgets are put beside and below each other, and how far apart. Pixels are logical, before scaling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TypedDict, TypeVar, Unpack
 

@@ -1,7 +1,5 @@
 """The base class of panels: a widget that shows parts of the document and turns gestures into calls of the session."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Small widgets that several panels are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape

@@ -3,8 +3,6 @@
 Qt goes by the order of making. Panels that are made late, and widgets that have a focus proxy, break that order.
 """
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QScrollArea, QWidget
 

@@ -1,7 +1,5 @@
 """The look of all tables: whole rows are selected, no grid, widths by column."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt

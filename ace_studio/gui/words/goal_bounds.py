@@ -1,7 +1,5 @@
 """The bounds of a goal as the window shows them: their names, units and limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ace_studio.gui.style import number, tr, translate_fields

@@ -1,7 +1,5 @@
 """Problems in the language of the window. They are made where nothing is known of it, also in the engine's process."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from ace_studio.gui.style import told, tr

@@ -1,7 +1,5 @@
 """The way from a file to an artifact, in steps: which are done, which one is next, and why another is not possible."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath

@@ -4,8 +4,6 @@ ONNX Runtime's is ``onnxruntime_perf_test``, ExecuTorch's ``executor_runner``. N
 builds the runtime for the device has it, and puts it into `FOLDER` there.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Talks with ``measure_there.py`` in a Python of this machine, or of a host over the system's ssh."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Single times of a device as a figure: percentiles, the interval of the median, and what makes it doubtful."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Measures the artifacts of a run on a device, and asks a device what it has."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable

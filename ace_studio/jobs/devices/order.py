@@ -1,7 +1,5 @@
 """What is sent to a device to be measured: artifacts, what their inputs are, and nothing of the model's code."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

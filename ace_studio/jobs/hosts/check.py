@@ -1,7 +1,5 @@
 """Asks a Python, on a host or here, what it has for an engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

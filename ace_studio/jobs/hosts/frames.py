@@ -1,7 +1,5 @@
 """What travels between a link here and its keeper there: msgpack in the frames of `jobs.channel`."""
 
-from __future__ import annotations
-
 from functools import cache
 from hashlib import sha256
 from typing import Any

@@ -1,7 +1,5 @@
 """Installs what an engine lacks on a host, into an environment of its own there."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections import deque

@@ -5,8 +5,6 @@ without a connection, and the next connection goes on where the last one ended. 
 only its user may enter; `landing` carries the bytes.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

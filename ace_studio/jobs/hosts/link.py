@@ -4,8 +4,6 @@ If the connection is lost, the job goes on there, and the events since then come
 Threads: one connects and reads; one sends requests and files, and fetches results.
 """
 
-from __future__ import annotations
-
 import queue
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """Which files of a job go to a host, and what the user has to trust and allow before."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Paths of a job there and here: events name the user's own files, and results are written where the user said."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Iterator

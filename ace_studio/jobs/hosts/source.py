@@ -1,7 +1,5 @@
 """The source of the engine as it is sent to a host: one archive, the same bytes for the same content."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Iterator

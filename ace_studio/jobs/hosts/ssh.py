@@ -4,8 +4,6 @@ Keys, known hosts, jump hosts and names are OpenSSH's own affair, as its configu
 password and never asks for one: who has a key with a passphrase uses ssh-agent.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -4,8 +4,6 @@ Length-prefixed msgpack over a private channel, tagged unions, one protocol vers
 ``torch.__version__`` imports torch into the window. Tensors travel as files, graphs as columns.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

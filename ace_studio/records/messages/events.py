@@ -1,7 +1,5 @@
 """Events: messages from the engine process to the window."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

@@ -1,7 +1,5 @@
 """Records that only messages carry: about files, this machine and its targets, and a script's calls."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

@@ -1,7 +1,5 @@
 """Requests: messages from the window to the engine process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

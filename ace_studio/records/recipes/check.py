@@ -4,8 +4,6 @@ First the shape: every key and type against the records of `recipe`, so that a n
 Then the meaning, which is in `recipe_rules`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What must fit together in a recipe: values that need another one, exclude it, or have to match it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Changes of a recipe, and of a recipe file that a person wrote: its comments, order and blanks stay."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Families of models, their ready recipes in ``resources/recipes``, and which family a captured graph belongs to."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

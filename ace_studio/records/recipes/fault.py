@@ -1,7 +1,5 @@
 """A mistake in a recipe: its place in the document, and the text of its message."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass

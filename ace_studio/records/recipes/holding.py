@@ -1,7 +1,5 @@
 """One writer of a recipe at a time: whoever changes the file holds it, and the next one is told who that is."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

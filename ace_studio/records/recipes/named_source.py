@@ -1,7 +1,5 @@
 """Models of installed packages, by name: ``timm:resnet18``, ``torchvision:fasterrcnn_resnet50_fpn``."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files that a recipe names, and how to name them from another folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

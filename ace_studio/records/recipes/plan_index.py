@@ -1,7 +1,5 @@
 """A plan resolved against a graph: what each rule matches, and which precision every op should have."""
 
-from __future__ import annotations
-
 import glob
 import re
 from collections import Counter, defaultdict

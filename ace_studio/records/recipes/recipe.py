@@ -4,8 +4,6 @@ Names and meanings are a contract (``format = 1``). Paths are relative to the re
 the TOML, with every problem and its line, is in `records.recipes.file`.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 

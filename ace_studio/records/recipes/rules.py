@@ -1,7 +1,5 @@
 """What single values of a recipe may be, beyond their types: ranges and known words. `_RULES` has one row per value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

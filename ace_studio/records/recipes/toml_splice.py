@@ -1,7 +1,5 @@
 """Changed values written into a TOML text that a person wrote: every other line stays byte for byte."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

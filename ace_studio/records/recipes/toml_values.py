@@ -1,7 +1,5 @@
 """Keys and values as TOML writes them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Latencies are milliseconds, sizes bytes, metric drops fractions, fidelity dB. ``
 means: not measured (never: zero).
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

@@ -1,7 +1,5 @@
 """The report of a capture: the attempts, the graph breaks, and which ops the targets support."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec

@@ -1,7 +1,5 @@
 """What was found on the way to the runs: sensitivities, improvements, limits of the machine, the worst samples."""
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -1,7 +1,5 @@
 """The report of a fine-tuning: ``finetune`` in ``result.json``."""
 
-from __future__ import annotations
-
 import msgspec
 
 HELD_OUT_SQNR = "held-out SQNR"

@@ -1,7 +1,5 @@
 """Figures of devices: which there are, the speed-ups among them, and how they are shown. Clocks are never mixed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """The report of a pruning, layer by layer: a preview, and ``pruning`` in ``result.json``."""
 
-from __future__ import annotations
-
 import msgspec
 
 

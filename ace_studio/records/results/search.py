@@ -1,7 +1,5 @@
 """The steps of the search for a goal."""
 
-from __future__ import annotations
-
 import msgspec
 
 from ace_studio.records.recipes.plan import PlanRule

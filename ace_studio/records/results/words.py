@@ -1,7 +1,5 @@
 """Figures of a result as text, for the command line and the report."""
 
-from __future__ import annotations
-
 from ace_studio.records.results.runs import Baseline, TargetRun
 
 

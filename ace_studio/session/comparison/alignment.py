@@ -1,7 +1,5 @@
 """Rows of a graph of ONNX beside those of a graph of torch: aligned in their order by kind, module and sizes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Two results side by side: what differs in their figures, with intervals; and what differs in two recipes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What was found on either side, one beside the other: examples, capture methods, breaks and advice."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from enum import StrEnum

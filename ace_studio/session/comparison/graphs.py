@@ -3,8 +3,6 @@
 Rows of one kind of graph are matched by module path and operator. A graph of ONNX and one of torch are aligned.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Python that opens an exported artifact and runs it as it was measured."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

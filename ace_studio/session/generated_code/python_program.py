@@ -1,7 +1,5 @@
 """The Python program that runs the current choices: shown live, to be copied and run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path, PurePath

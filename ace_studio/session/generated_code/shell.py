@@ -1,7 +1,5 @@
 """The shell line that runs the current choices: shown live, to be copied and run."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

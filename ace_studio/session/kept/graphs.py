@@ -1,7 +1,5 @@
 """The graphs of past runs, one file per fingerprint, so that a run can be looked at again as it was."""
 
-from __future__ import annotations
-
 import threading
 import zlib
 from pathlib import Path

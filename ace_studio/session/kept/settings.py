@@ -1,7 +1,5 @@
 """The settings: one table from which the dialog, the defaults and the file are made."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

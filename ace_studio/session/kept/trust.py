@@ -1,7 +1,5 @@
 """The files that the user trusts to run, by SHA-256; stored per user, never in a project."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Undo and redo of choices: snapshots of the recipe, each with a label for the menu."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The verbs that change a choice; each is one step of undo, with a label for the menu."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verbs about A and B: pin them, swap and clear them, and show every panel as their difference."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import datetime
 from functools import partial

@@ -1,7 +1,5 @@
 """The verbs about devices: the list of them, and the figures that one gave."""
 
-from __future__ import annotations
-
 from ace_studio.records.devices import Device, make_device
 from ace_studio.records.results import Result
 from ace_studio.records.results.on_devices import is_same_run

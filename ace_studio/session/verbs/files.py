@@ -1,7 +1,5 @@
 """The verbs about files: open a model or a recipe, save the choices, restore those of a crashed window."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verbs about past runs: list them, look at one, name, tag and note them, forget some; runs that end are added."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verbs that ask the engine for work: trace, run, fixes, sensitivity, pruning, caught inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count

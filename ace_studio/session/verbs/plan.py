@@ -1,7 +1,5 @@
 """The verbs about precisions: the default, the rules and their order, and ticks on modules."""
 
-from __future__ import annotations
-
 import glob
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush

@@ -1,7 +1,5 @@
 """The verbs about sweeps: choose what a sweep is to do, start it, stop it, and go on with it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verbs about trust: let the opened files run, and withdraw that."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ace_studio.records.errors import ErrorCode

@@ -1,7 +1,5 @@
 """The verbs that change what the window shows: selection, source, dismissed problems. None can be undone."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path

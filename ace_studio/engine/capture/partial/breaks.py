@@ -1,7 +1,5 @@
 """The list of graph breaks: one per line of the user, with its reason, count and cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

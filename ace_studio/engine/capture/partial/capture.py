@@ -1,7 +1,5 @@
 """Partial capture: record the subgraphs, capture each, prove the whole, and join their tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Counts the ops that run eagerly between the subgraphs, by the user's line."""
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections import Counter

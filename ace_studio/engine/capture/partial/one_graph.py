@@ -1,7 +1,5 @@
 """Joins the tables of all subgraphs into one, with the graph breaks as rows between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Capturing one subgraph with the methods for whole graphs, on the calls that the subgraph gets from the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

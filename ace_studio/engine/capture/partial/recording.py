@@ -1,7 +1,5 @@
 """Records the subgraphs that torch's compiler finds in a model, and their calls; nothing is compiled."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

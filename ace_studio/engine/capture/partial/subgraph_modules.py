@@ -1,7 +1,5 @@
 """Subgraphs as modules: flat tensors in, flat tensors out, with the user's names of inputs and weights."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import keyword

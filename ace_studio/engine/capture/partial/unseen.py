@@ -1,7 +1,5 @@
 """Examples of a whole model at unseen sizes, chosen without a graph that tells which sizes are tied."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ace_studio.engine.capture.reference import EagerReference

@@ -1,7 +1,5 @@
 """Builds a folder's model class with its weights, and reports weights that do not fit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

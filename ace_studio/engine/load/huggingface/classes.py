@@ -1,7 +1,5 @@
 """Finds the class, in transformers or in the folder's own code, that a folder's weights belong to."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import re

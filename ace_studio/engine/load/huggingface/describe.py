@@ -1,7 +1,5 @@
 """Describes a folder without building its model."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

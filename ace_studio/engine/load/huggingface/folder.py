@@ -1,7 +1,5 @@
 """Reads a Hugging Face folder: configuration, weight files, own code. Runs nothing and needs no transformers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

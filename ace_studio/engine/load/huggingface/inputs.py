@@ -1,7 +1,5 @@
 """Proposes example inputs from the configuration of a Hugging Face model: two calls of different batch and length."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeGuard

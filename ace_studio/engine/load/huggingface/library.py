@@ -1,7 +1,5 @@
 """Imports transformers late, without its messages and without network access."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import logging

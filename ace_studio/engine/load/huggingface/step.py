@@ -1,7 +1,5 @@
 """One decoding step of a Hugging Face language model, with the cache as plain input and output tensors."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from typing import Any

@@ -4,8 +4,6 @@ Building every model would take minutes, so a table that ships with the program 
 models. `packaging/known_models.py` writes the table for the packages that are installed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Describes and builds models that are opened by name: functions of the loader registry."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from torch import Tensor, nn

@@ -3,8 +3,6 @@
 They are built with random weights unless the recipe names a file of weights. Nothing is ever downloaded.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import warnings

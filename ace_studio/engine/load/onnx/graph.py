@@ -1,7 +1,5 @@
 """Makes a graph table, the form in which every graph is shown, from an ONNX file."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re

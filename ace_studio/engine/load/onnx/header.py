@@ -1,7 +1,5 @@
 """Reads facts about an ONNX file from its protobuf bytes, without the onnx package and without its weights."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Writes operators of a TorchScript graph as calls of torch's operators, or of `runtime` where numbers may come."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

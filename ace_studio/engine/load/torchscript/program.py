@@ -1,7 +1,5 @@
 """Opens TorchScript: translates its graph to Python on a plain module, and checks that both give equal results."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import linecache

@@ -4,8 +4,6 @@ A traced program computes sizes with 0-d tensors. Here such a number stays a num
 when the translation is traced.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable

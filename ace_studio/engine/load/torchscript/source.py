@@ -5,8 +5,6 @@ Python did. The translation is plain code on a plain `nn.Module`, so every captu
 paths of the original. torch's own converter (`TS2EPConverter`) fails on loops, branches and LSTMs, and loses paths.
 """
 
-from __future__ import annotations
-
 import keyword
 import math
 import re

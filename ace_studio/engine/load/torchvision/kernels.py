@@ -3,8 +3,6 @@
 The results equal those of torchvision's kernels up to the order of additions; they are several times slower.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

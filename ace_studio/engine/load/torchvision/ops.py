@@ -5,8 +5,6 @@ the library does not load, as with a CUDA build of torchvision and a CPU build o
 that of timm and transformers. Only then the operators are declared here, those of detection models with kernels.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.abc
 import importlib.machinery

@@ -1,7 +1,5 @@
 """The build process: reads the stored capture once, then lowers the ordered plans one by one."""
 
-from __future__ import annotations
-
 import os
 import time
 import traceback

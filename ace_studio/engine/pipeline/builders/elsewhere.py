@@ -1,7 +1,5 @@
 """A candidate that another process built: opened here from its artifact; its op reports come from that process."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

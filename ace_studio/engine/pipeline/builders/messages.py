@@ -1,7 +1,5 @@
 """Messages between the job and a build process, one line of JSON each: orders to it, answers from it."""
 
-from __future__ import annotations
-
 import msgspec
 
 from ace_studio.engine.flow import BoundPlan

@@ -1,7 +1,5 @@
 """One build process: started, given orders, paused and ended by the job."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from pathlib import Path

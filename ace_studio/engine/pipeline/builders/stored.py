@@ -3,8 +3,6 @@
 Names of nodes are the ids of ops, so what is read must be what was written, node by node; a digest proves it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reads the calibration examples, moves them to the model's device and tries them on the model."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Candidates: which target gets which plan, in what order, and which finished run is best."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The result of a job: which candidate is best, whether it meets the goal, and what it misses."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Measures tokens per second: the baseline and every candidate decode in turn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

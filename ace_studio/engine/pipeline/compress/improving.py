@@ -1,7 +1,5 @@
 """Improved weights of a job: found once for plans that round the same way, and built into every candidate of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

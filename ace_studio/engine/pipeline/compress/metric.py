@@ -1,7 +1,5 @@
 """The metric of a job: where it comes from, its value and drop, and the intervals of both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes artifacts, verifies them in fresh processes, and reports every op."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """The sensitivity of a job's ops: scanned once, used by the search and shown in every run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """The order of the stages of a compression job."""
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 import time

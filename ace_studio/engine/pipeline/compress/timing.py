@@ -1,7 +1,5 @@
 """The latency of the baseline and of every candidate that was built, in the same rounds."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping
 

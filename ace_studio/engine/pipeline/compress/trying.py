@@ -1,7 +1,5 @@
 """One plan on one target: bound, built, compared with eager, and given its metric."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The outcome of a try: how much it captured, whether that is better, and its report."""
 
-from __future__ import annotations
-
 import re
 import traceback
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tries fixes: each in a copy, which is captured again and compared with the original model."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import tempfile

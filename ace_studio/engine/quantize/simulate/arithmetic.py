@@ -1,7 +1,5 @@
 """One op of a float graph at a precision: its inputs rounded, its arithmetic in float32."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -10,8 +10,6 @@ and in which ops behind a product compute in 8 bits too.
 - ``RESULTS``: rounds inputs as ``READS`` does, and every 8-bit op has an 8-bit result. XNNPACK.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

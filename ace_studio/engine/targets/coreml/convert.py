@@ -4,8 +4,6 @@ coremltools keeps the source line of a node (``stack_trace``) on everything that
 rewriting. So each node gets its op id in that place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

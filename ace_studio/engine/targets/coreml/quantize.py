@@ -1,7 +1,5 @@
 """Rewrites the captured graph for Core ML: 8-bit weights, and pairs of quantize and dequantize around int8 ops."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, fx
 

@@ -4,8 +4,6 @@ The conversion runs anywhere, Core ML itself on macOS only. Elsewhere the packag
 with what the graph demands, and nothing is run: `Target.run_problem` says so.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path

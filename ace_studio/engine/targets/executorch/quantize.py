@@ -4,8 +4,6 @@ Unlike in the graph for Inductor, activations are signed, and every quantized op
 ReLU, if one follows), because XNNPACK computes from int8 to int8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

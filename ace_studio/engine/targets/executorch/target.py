@@ -4,8 +4,6 @@ It is built and run through ExecuTorch's Python runtime, on the XNNPACK kernels 
 at build time, so every dynamic size has an upper bound, which is stored in the artifact.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.metadata
 import re

@@ -1,7 +1,5 @@
 """Opens ``.tflite`` files with LiteRT's interpreter, which hands all ops that it can to XNNPACK."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads a ``.tflite`` file: its ops, what each computes in, and the sizes that it was proven at."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

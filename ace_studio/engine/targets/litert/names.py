@@ -1,7 +1,5 @@
 """Names in a LiteRT model: of its operators and types, and of its tensors, which name the ops that make them."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -5,8 +5,6 @@ but for those that an op stores: -1 stands in a reshape for one size that follow
 all that is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Another way was tried: quantize and dequantize ops in the torch graph (torchao's
 too. It knows one mode per model, static or dynamic, so a plan that mixes them cannot be written with it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

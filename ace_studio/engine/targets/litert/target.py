@@ -10,8 +10,6 @@ Dynamic sizes are left out of the conversion: litert-torch 0.10 fails at a linea
 is converted at two sizes, and what differs between the two files is what has to stay open.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Makes the program that ONNX Runtime and OpenVINO lower from an ONNX file: constants folded, every node owned."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from typing import Any

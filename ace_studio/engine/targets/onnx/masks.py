@@ -3,8 +3,6 @@
 The exporter writes every ``scaled_dot_product_attention`` as about twenty nodes; `bias_of` finds the mask among them.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

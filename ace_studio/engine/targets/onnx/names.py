@@ -1,7 +1,5 @@
 """Names that the results of the captured graph's ops have in the exported ONNX model."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Which operators of the captured graph ONNX Runtime and OpenVINO can run below fp32, as a table."""
 
-from __future__ import annotations
-
 from ace_studio.engine.ops.roles import stores_table
 from ace_studio.records.ops import BATCH_NORMS, CONVOLUTIONS, MATRIX_PRODUCTS, RECURRENT_CELLS, SUMS, operator_name
 from ace_studio.records.recipes.plan import Precision

@@ -1,7 +1,5 @@
 """Pieces of a dynamic size (``chunk``, ``split``) as slices, which need no sequence of tensors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """Writes products with a stored factor as ``MatMul``, the only product that the integer and packed kernels take."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 

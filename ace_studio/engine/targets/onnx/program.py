@@ -4,8 +4,6 @@ The model is exported once per job and shared through ``LoweringJob.shared``, so
 ONNX Runtime and in OpenVINO.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence

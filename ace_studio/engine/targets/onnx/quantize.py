@@ -4,8 +4,6 @@ ONNX Runtime fuses only this pattern: unsigned activations, signed weights per c
 convolution and product, behind its ReLU, and an int32 bias whose scale is the product of both scales.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Chooses the ONNX nodes that become 8-bit for ops planned int8-static, and observes the ranges of their values."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Says, before the model is exported, which operators have an ONNX form and which of those OpenVINO reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from typing import Any

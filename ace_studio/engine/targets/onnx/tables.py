@@ -5,8 +5,6 @@ would dequantize the whole table at every call.
 Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md#com.microsoft.GatherBlockQuantized
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

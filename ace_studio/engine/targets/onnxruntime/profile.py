@@ -1,7 +1,5 @@
 """Maps ONNX Runtime's optimized graph and profile, what it really executes, back to ops."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """ONNX Runtime: the captured graph as ONNX, quantized so that the integer kernels fuse, and what really runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Whether OpenVINO quantizes activations on the fly on this processor, which it does not tell."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

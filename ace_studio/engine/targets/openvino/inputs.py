@@ -1,7 +1,5 @@
 """Keeps inputs that no op reads: OpenVINO leaves them out when it reads an ONNX model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ace_studio.engine.targets.openvino.library import import_openvino

@@ -1,7 +1,5 @@
 """Imports OpenVINO and NNCF so that they neither send usage data nor write to the terminal."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Products that read a maximum, or another reduction that OpenVINO computes wrongly in 8 bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ace_studio.engine.targets.onnx.static import MOVING_TYPES, PRODUCT_TYPES

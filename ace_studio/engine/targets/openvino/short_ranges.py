@@ -1,7 +1,5 @@
 """Grids of NNCF for values in short ranges."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

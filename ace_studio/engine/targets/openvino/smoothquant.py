@@ -3,8 +3,6 @@
 The smoothed model is kept only if it is closer to the float model than the plain one, on held-out examples.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any

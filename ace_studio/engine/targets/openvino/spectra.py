@@ -7,8 +7,6 @@ Sources: https://docs.openvino.ai/2025/documentation/openvino-ir-format/operatio
 https://onnx.ai/onnx/operators/onnx__DFT.html
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

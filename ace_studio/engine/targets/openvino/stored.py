@@ -1,7 +1,5 @@
 """What became of the packed weights of ops that OpenVINO multiplies as floats."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """OpenVINO: reads the captured graph as ONNX, compresses it with NNCF as planned, and reports what really runs."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Carries op ids from a flat graph to a program that torch exports from it, and through its decompositions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import fx

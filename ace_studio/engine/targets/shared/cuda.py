@@ -1,7 +1,5 @@
 """What the targets for NVIDIA GPUs share: why a GPU, or its 8-bit floats, cannot be used here."""
 
-from __future__ import annotations
-
 import torch
 
 from ace_studio.engine.targets.base import Availability, Target

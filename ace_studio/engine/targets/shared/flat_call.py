@@ -1,7 +1,5 @@
 """Converts between the arguments of forward and the flat list of tensors that a runtime takes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """The int8 styles of `quantize.simulate` by the names that the rows of targets have for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ace_studio.engine.quantize.simulate import NNCF, PAIRS, READS, RESULTS, Int8Style

@@ -5,8 +5,6 @@ stands for the nodes of the old graph between its inputs and its outputs. That h
 quantized kernels, without a list of known patterns. Nodes are called steps here, of whatever graph they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Reads the reason from an exception of a runtime, without the places in its C++ sources."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 import re

@@ -1,7 +1,5 @@
 """The sizes that an artifact with planned memory must take: how far each dynamic dimension may grow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """Judges how a target takes each operator of a captured graph, before anything is built."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

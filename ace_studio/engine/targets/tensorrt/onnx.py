@@ -5,8 +5,6 @@ where a pair stands. So every unsigned grid is replaced by the signed one around
 written as floats again.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any

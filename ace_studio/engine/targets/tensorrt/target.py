@@ -4,8 +4,6 @@ Written against the documentation of TensorRT 10. Building and running engines h
 What needs none (the ONNX model, the sizes, reading an engine's layers) is tested.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

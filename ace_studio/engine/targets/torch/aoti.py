@@ -4,8 +4,6 @@ Graph and kernels are the same as Inductor's. The artifact differs: it is built 
 number of threads, and starts in milliseconds.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """Eager: the captured graph, op by op, in torch's own kernels."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inductor: the captured graph compiled by torch's own compiler to C++ and oneDNN kernels, with weights frozen in."""
 
-from __future__ import annotations
-
 import dataclasses
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence

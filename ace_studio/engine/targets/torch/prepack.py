@@ -5,8 +5,6 @@ call: an int8 ResNet50 at a dynamic batch takes 245 ms instead of 26. Most other
 traced ones; for the rest the kernel reorders as before, and the result is the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import cast
 

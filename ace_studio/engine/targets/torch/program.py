@@ -1,7 +1,5 @@
 """Shared by the targets that run in torch: running a rewritten graph, and its artifact, a ``.pt2`` program."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

@@ -1,7 +1,5 @@
 """Maps the executed nodes of a torch graph to kernels with the ops of the captured graph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 

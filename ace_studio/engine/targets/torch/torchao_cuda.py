@@ -8,8 +8,6 @@ Torchao quantizes ``nn.Linear`` and ignores the ops of a graph. So every planned
 the graph is traced again, which leaves plain tensors and the kernels that torchao chose. Works on any device.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import math

@@ -1,7 +1,5 @@
 """A unified diff to read: added and removed lines in colour, each with its sign."""
 
-from __future__ import annotations
-
 from PySide6.QtGui import QColor, QFontMetricsF, QSyntaxHighlighter, QTextCharFormat, QTextDocument
 from PySide6.QtWidgets import QPlainTextEdit
 

@@ -1,7 +1,5 @@
 """The card of one tried fix: its result, its change, and buttons to copy, save or add it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The breaks panel: where the capture stops, what that costs, and the fixes tried."""
 
-from __future__ import annotations
-
 from PySide6.QtWidgets import QApplication, QHeaderView, QVBoxLayout
 
 from ace_studio.gui.ops.break_entries import (

@@ -1,7 +1,5 @@
 """How A and B were captured: a row per capture method, with both attempts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

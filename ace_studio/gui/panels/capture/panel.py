@@ -1,7 +1,5 @@
 """The capture panel: the capture methods with their progress, limits, and controls for single functions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

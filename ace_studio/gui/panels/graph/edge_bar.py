@@ -1,7 +1,5 @@
 """The bar above the graph while edges are highlighted: what they are, with buttons to step through them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from PySide6.QtWidgets import QFrame, QPushButton, QSizePolicy

@@ -1,7 +1,5 @@
 """The card at the place where the capture stops: what happened, why, what helps, and buttons for it."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QFrame, QLabel

@@ -1,7 +1,5 @@
 """The graph panel: the graph view, the colouring, and the precision of the selected ops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

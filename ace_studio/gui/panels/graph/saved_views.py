@@ -1,7 +1,5 @@
 """Named views of the graph: which blocks are open, what is in sight, and the colours. They are kept for each model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

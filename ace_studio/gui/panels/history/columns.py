@@ -1,7 +1,5 @@
 """The columns of the list of past runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The panel: the list of past runs, to look at again and to compare, and the line of one model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

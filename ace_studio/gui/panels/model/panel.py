@@ -1,7 +1,5 @@
 """The model panel: the file, what opening it would run, and the functions to use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial

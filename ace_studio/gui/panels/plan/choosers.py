@@ -1,7 +1,5 @@
 """Cells in which a precision is chosen from a list."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt

@@ -1,7 +1,5 @@
 """The rows of the forms: the keys of the smaller tables of the recipe."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The forms of the plan: the goal with what to optimise, precisions, the targets to build for, and measuring."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The tree of modules and ops with check boxes: what is compressed, and at which precision."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from html import escape
 

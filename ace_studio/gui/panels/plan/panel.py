@@ -1,7 +1,5 @@
 """The plan panel: precisions, goal, targets and the other options of a run. What is not possible is grey."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 

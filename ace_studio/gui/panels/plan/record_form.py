@@ -1,7 +1,5 @@
 """A form made of `FieldRow`s: an editor per row, and below it what the value means, or why it is disabled or wrong."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The rules of the plan as a table: pattern, precision, and the ops that each matches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal

@@ -1,7 +1,5 @@
 """A heading that folds its content; while folded, it summarises the choices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal

@@ -1,7 +1,5 @@
 """The columns of the comparison of targets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The panel: the table of all runs, the verdict below it, and what can be done with a run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import partial

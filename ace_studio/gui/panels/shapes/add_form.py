@@ -1,7 +1,5 @@
 """The line that adds an input: its name, its shape and its element type."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal

@@ -1,7 +1,5 @@
 """Paints the cells of the shape table, and makes the fields in which they are edited."""
 
-from __future__ import annotations
-
 from PySide6.QtCore import QAbstractItemModel, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import (

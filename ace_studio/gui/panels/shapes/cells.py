@@ -1,7 +1,5 @@
 """The widget of the shape table: example rows to edit, then the verdicts and the verified sizes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby

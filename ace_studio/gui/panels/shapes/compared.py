@@ -1,7 +1,5 @@
 """The examples and verdicts of A and B in one table: what differs is marked in its cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

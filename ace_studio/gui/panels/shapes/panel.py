@@ -1,7 +1,5 @@
 """The inputs panel: one row per example, and below every dimension its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows that the table proposes: usual sizes, and sizes that prove a dimension. No widgets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rows of the shape table as data: columns, editing, pasting. No widgets."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The contents of the shape table: example rows to edit, then verdicts, verified sizes, and sizes for targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal

@@ -1,7 +1,5 @@
 """The verdict on a dimension in a few words, for the chip below its column."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a sweep does: its axes as its file has them, recipes, jobs left out, and where jobs run and results go."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

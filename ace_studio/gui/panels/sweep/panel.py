@@ -1,7 +1,5 @@
 """The panel: axes at the left, results at the right, and above what starts and stops the sweep and says how it is."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections import Counter

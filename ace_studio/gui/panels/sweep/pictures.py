@@ -1,7 +1,5 @@
 """The front over all jobs as a plot, and the heat map of batch and shape as a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt

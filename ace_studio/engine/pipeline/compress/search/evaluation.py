@@ -1,7 +1,5 @@
 """The evaluation of plans in a search: each is built, compared with eager, timed and weighed once."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ the distance between the fidelities of what was accurate and of what was not. A 
 will have, where there is one; else the noises of its groups are added up.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ The runtime itself says what time its kernels took in the build with all ops at 
 with the kernel that computes it. The noise comes from the sensitivity scan, corrected by what those builds really lost.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ A variant is a low precision on a target. All variants are built first; what the
 is what the integer program in `mixture` mixes them by. Every candidate is compared with eager, evaluated and timed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ace_studio.engine.pipeline.compress.candidates import original_target

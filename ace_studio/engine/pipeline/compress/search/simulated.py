@@ -5,8 +5,6 @@ convolutions is rounded if both are. What a simulation overlooks in turn, the ke
 similar plans, so that a build says how far to trust the simulation of the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ They are kept in the output folder, and beside the captures in the user's cache 
 depend on the goal, so a job with another goal takes the figures and judges them by its own.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The low precisions that a goal search tries on a target."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
