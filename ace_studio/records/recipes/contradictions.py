@@ -36,7 +36,7 @@ def contradictions(document: Mapping[str, Any]) -> Iterator[Fault]:
         yield from _dim_faults((table, key), tables.get(table, {}).get(key, {}), [row for _, row in named])
 
 
-def _fault(path: KeyPath, name: str, **words: object) -> Fault:
+def _fault(path: KeyPath, name: str, /, **words: object) -> Fault:
     """The fault of that name at a place, with the words filled in."""
     return Fault(path, **{key: text.format_map(words) for key, text in _WORDS[name].items()})
 

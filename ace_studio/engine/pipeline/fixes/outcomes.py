@@ -17,7 +17,7 @@ from ace_studio.engine.flow import AnyCapture
 from ace_studio.engine.pipeline.fixes.check import Comparison
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
 from ace_studio.records.errors import ErrorCode, Problem, message_of
-from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
+from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 
 KEPT_SHARE = 0.9
