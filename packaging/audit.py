@@ -23,7 +23,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parent / "installers"))
 
 from contents import SAID_ELSEWHERE, licence_problems
 from inside import problems_of
-from steps import PINS, ROOT, TOOLS, BuildError, make_environment
+from steps import PINS, TOOLS, BuildError, make_environment
 
 UNREACHABLE = re.compile(
     r"ConnectionError|NameResolution|name resolution|Max retries|timed? ?out|unreachable|refused|ProxyError|SSLError|"
@@ -139,10 +139,10 @@ def pack(path: Path) -> Part:
     return Part(f"contents of {path.name}", Outcome.FAILED if problems else Outcome.PASSED, problems)
 
 
-def audit(packs: Sequence[Path], work: Path = ROOT / "build") -> int:
+def audit(packs: Sequence[Path]) -> int:
     """Print what every part found. 0 only if all was looked at and nothing was found."""
-    parts = [licences(), *map(pack, packs), vulnerabilities(work)]
-    return tell(parts)
+    with tempfile.TemporaryDirectory() as work:  # not in the checkout, whose files the tests read
+        return tell([licences(), *map(pack, packs), vulnerabilities(Path(work))])
 
 
 def tell(parts: Iterable[Part]) -> int:

@@ -4,25 +4,14 @@ import errno
 import os
 import shutil
 import tempfile
+import tomllib
 from pathlib import Path
 
 from ace_studio.records import containment
 from ace_studio.records.errors import ErrorCode, Problem, message_of
 
-_ROOM = "Make room there, or name another folder (TMPDIR for temporary files)"
-_FAULTS: dict[int, tuple[str, str]] = {
-    errno.ENOSPC: ("The disk is full", _ROOM),
-    errno.EDQUOT: ("The disk quota is used up", _ROOM),
-    errno.EFBIG: ("A file is larger than this system allows", "Raise the limit (ulimit -f), or name another folder"),
-    errno.ENAMETOOLONG: ("A path is longer than this system allows", "Write the path of a file"),
-    errno.EROFS: ("The disk is read-only", "Name a folder that you may write to (TMPDIR for temporary files)"),
-    errno.EAGAIN: (
-        "No further process or thread could be started",
-        "Raise the limits (ulimit -u, -v), or end programs",
-    ),
-    errno.EMFILE: ("Too many files are open", "Raise the limit (ulimit -n), or close other programs"),
-    errno.ENFILE: ("Too many files are open on this machine", "Close other programs"),
-}
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FAULTS = {getattr(errno, name): row for name, row in _TABLE.items() if hasattr(errno, name)}
 """Error number -> what it means, and what to do."""
 _WORDS = {os.strerror(number): number for number in _FAULTS} | {"can't start new thread": errno.EAGAIN}
 """What libraries in native code, compilers and Python say instead of the number."""
@@ -40,10 +29,9 @@ def system_problem(error: BaseException) -> Problem | None:
         if number not in _FAULTS:
             number = next((known for words, known in _WORDS.items() if words in text), None)
         if number is not None:
-            what, remedy = _FAULTS[number]
             where = str(one.filename or "") if isinstance(one, OSError) else ""
             at = max(0, max(text.find(words) for words, known in _WORDS.items() if known == number) - 200)
-            return Problem(code=ErrorCode.SYSTEM, what=what, why=text[at : at + 400], remedy=remedy, where=where)
+            return Problem(code=ErrorCode.SYSTEM, why=text[at : at + 400], where=where, **_FAULTS[number])
     return None
 
 

@@ -205,7 +205,7 @@ AROUND_ROWS = (
     ),
     Mutation(
         name="escape-codes-printed",
-        path="ace_studio/cli/console.py",
+        path="ace_studio/cli/app.py",
         old='self._out.print(*map(one_line, lines), sep="\\n")',
         new='self._out.print(*lines, sep="\\n")',
         tests=("cli/test_console.py",),

@@ -15,7 +15,7 @@ WINDOW_ROWS = (
     ),
     Mutation(
         name="goal-percent-as-fraction",
-        path=f"{GUI}/panels/plan/goal.py",
+        path=f"{GUI}/panels/plan/forms.py",
         old="self._change(**{bound.field: value / bound.scale})",
         new="self._change(**{bound.field: value})",
         tests=("gui/panels/plan/test_goal.py",),

@@ -1,13 +1,16 @@
 """What must fit together in a recipe: values that need another one, exclude it, or have to match it."""
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ace_studio.records.recipes.fault import Fault, nearest_hint, path_text
 from ace_studio.records.recipes.recipe import METRIC_NAMES
 from ace_studio.records.recipes.toml_lines import KeyPath
 
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _DIM_KEY = re.compile(r"(.+)\.([0-9]{1,9})", re.DOTALL)
 
 
@@ -23,12 +26,7 @@ def contradictions(document: Mapping[str, Any]) -> Iterator[Fault]:
     yield from _engine_faults(tables.get("engine", {}))
     yield from _source_of_examples_faults(inputs)
     if calibration.get("inputs") and calibration.get("caught"):
-        yield Fault(
-            ("calibration", "caught"),
-            "[calibration] has both a function and caught inputs",
-            why="only one of them can say what to calibrate with",
-            remedy="remove 'inputs' or 'caught'",
-        )
+        yield _fault(("calibration", "caught"), "two-calibrations")
     rows = inputs.get("rows", [])
     named = [(index, row) for index, row in enumerate(rows) if isinstance(row, dict)] if isinstance(rows, list) else []
     yield from _row_faults(named)
@@ -36,67 +34,37 @@ def contradictions(document: Mapping[str, Any]) -> Iterator[Fault]:
         yield from _dim_faults((table, key), tables.get(table, {}).get(key, {}), [row for _, row in named])
 
 
+def _fault(path: KeyPath, name: str, /, **words: object) -> Fault:
+    """The fault of that name at a place, with the words filled in."""
+    return Fault(path, **{key: text.format_map(words) for key, text in _WORDS[name].items()})
+
+
 def _engine_faults(engine: Mapping[str, Any]) -> Iterator[Fault]:
     for key in ("python", "files"):
         if engine.get(key) and not engine.get("host"):
-            yield Fault(
-                ("engine", key),
-                f"[engine] has '{key}', but no host",
-                why="a recipe chooses the engine on another machine only; the one here is a setting of this user",
-                remedy="add host, or remove it",
-            )
+            yield _fault(("engine", key), "no-host", key=key)
 
 
 def _metric_faults(evaluate: Mapping[str, Any]) -> Iterator[Fault]:
     metric, data = evaluate.get("metric"), evaluate.get("data")
     if metric and evaluate.get("function"):
-        yield Fault(
-            ("evaluate", "metric"),
-            "[evaluate] has both a function and a metric",
-            why="only one of them can say how good a model is",
-            remedy="remove 'function' or 'metric'",
-        )
+        yield _fault(("evaluate", "metric"), "two-metrics")
     elif metric and not data:
-        yield Fault(
-            ("evaluate", "metric"),
-            f"[evaluate] metric = '{metric}' has no data",
-            why="a metric compares outputs with labels",
-            remedy="add data: a function that gives (inputs, labels), or a file with the inputs and 'labels'",
-        )
+        yield _fault(("evaluate", "metric"), "metric-without-data", metric=metric)
     elif data and not metric:
-        yield Fault(
-            ("evaluate", "data"),
-            "[evaluate] has data, but no metric",
-            why="without a metric the data are not used",
-            remedy="add metric: one of " + ", ".join(METRIC_NAMES),
-        )
+        yield _fault(("evaluate", "data"), "data-without-metric", known=", ".join(METRIC_NAMES))
 
 
 def _decode_faults(decode: object) -> Iterator[Fault]:
     if isinstance(decode, dict) and decode and not decode.get("token"):
-        yield Fault(
-            ("measure", "decode"),
-            "[measure] decode does not say which input takes the token",
-            why="every step feeds the last token and the cache back",
-            remedy='write for example decode = { token = "token", feed = { cache = "1" } }',
-        )
+        yield _fault(("measure", "decode"), "no-token")
 
 
 def _finetune_faults(finetune: Mapping[str, Any]) -> Iterator[Fault]:
     if finetune.get("method") == "train" and not (finetune.get("loss") and finetune.get("data")):
-        yield Fault(
-            ("finetune", "method"),
-            "[finetune] method = 'train' needs both a loss and data",
-            why="it trains on pairs of input and label with your loss",
-            remedy='name both functions, or take method = "distill", which needs neither',
-        )
+        yield _fault(("finetune", "method"), "train-without-data")
     elif finetune.get("loss") and not finetune.get("data"):
-        yield Fault(
-            ("finetune", "loss"),
-            "[finetune] has a loss, but no data",
-            why="a loss compares outputs with labels, and calibration data have none",
-            remedy="add data: a function that gives (input, label) pairs",
-        )
+        yield _fault(("finetune", "loss"), "loss-without-data")
 
 
 _SOURCES_OF_EXAMPLES = {"tracing": "tracing inputs", "caught": "caught inputs", "rows": "rows"}
@@ -105,37 +73,23 @@ _SOURCES_OF_EXAMPLES = {"tracing": "tracing inputs", "caught": "caught inputs", 
 def _source_of_examples_faults(inputs: Mapping[str, Any]) -> Iterator[Fault]:
     given = [key for key in _SOURCES_OF_EXAMPLES if inputs.get(key)]
     if len(given) > 1:
-        yield Fault(
-            ("inputs", given[-1]),
-            "[inputs] has both " + " and ".join(_SOURCES_OF_EXAMPLES[key] for key in given),
-            why="only one of them can say what to trace with",
-            remedy="keep one of " + ", ".join(f"'{key}'" for key in given),
-        )
+        sources = " and ".join(_SOURCES_OF_EXAMPLES[key] for key in given)
+        yield _fault(("inputs", given[-1]), "two-sources", sources=sources, keys=", ".join(f"'{key}'" for key in given))
 
 
 def _source_faults(model: Mapping[str, Any]) -> Iterator[Fault]:
     if model.get("source", "") == "":
-        yield Fault(
-            ("model", "source") if "source" in model else ("model",),
-            "The recipe names no model",
-            why="[model] source is missing or empty",
-            remedy='write [model] and below it source = "model.py", a path relative to the recipe',
-        )
+        yield _fault(("model", "source") if "source" in model else ("model",), "no-model")
 
 
 def _row_faults(rows: list[tuple[int, dict[str, Any]]]) -> Iterator[Fault]:
     for index, row in rows:
         path: KeyPath = ("inputs", "rows", index)
         if not row:
-            yield Fault(path, f"{path_text(path)} is empty", remedy="give every input a shape, or remove the row")
+            yield _fault(path, "empty-row", place=path_text(path))
         elif set(row) != set(rows[0][1]):
             ours, first = ", ".join(sorted(row)), ", ".join(sorted(rows[0][1])) or "no input"
-            yield Fault(
-                path,
-                f"{path_text(path)} gives {ours}, but the first row gives {first}",
-                why="every row is one call of the same model",
-                remedy="give the same inputs in every row",
-            )
+            yield _fault(path, "other-row", place=path_text(path), ours=ours, first=first)
 
 
 def _dim_faults(table: KeyPath, dims: object, rows: list[dict[str, Any]]) -> Iterator[Fault]:
@@ -143,17 +97,17 @@ def _dim_faults(table: KeyPath, dims: object, rows: list[dict[str, Any]]) -> Ite
         path: KeyPath = (*table, key)
         parsed = _DIM_KEY.fullmatch(key)
         if parsed is None:
-            yield Fault(path, f"'{key}' does not name a dimension", remedy='write "NAME.INDEX", for example "x.0"')
+            yield _fault(path, "no-dimension", key=key)
             continue
         name, index = parsed[1], int(parsed[2])
         if not rows or not all(rows):
             continue
         if name not in rows[0]:
-            yield Fault(path, f"'{key}': no row gives an input '{name}'", remedy=nearest_hint(name, rows[0]))
+            yield _fault(path, "no-input", key=key, name=name, hint=nearest_hint(name, rows[0]))
             continue
         rank = _rank(rows[0][name])
         if rank is not None and index >= rank:
-            yield Fault(path, f"'{key}': '{name}' has {rank} dimensions, counted from 0", remedy="give a smaller index")
+            yield _fault(path, "high-index", key=key, name=name, rank=rank)
 
 
 def _rank(spec: object) -> int | None:

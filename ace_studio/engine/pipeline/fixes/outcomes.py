@@ -1,6 +1,7 @@
 """The outcome of a try: how much it captured, whether that is better, and its report."""
 
 import re
+import tomllib
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,47 +15,12 @@ from ace_studio.engine.flow import AnyCapture
 from ace_studio.engine.pipeline.fixes.check import Comparison
 from ace_studio.engine.torch_private.dynamo import is_compiler_error
 from ace_studio.records.errors import ErrorCode, Problem, message_of
-from ace_studio.records.fixes import CaptureOutcome, FixKind, FixReport, FixStatus
+from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus
 from ace_studio.records.results import AttemptStatus, CaptureAttempt, CaptureReport
 
 KEPT_SHARE = 0.9
 """Fewer breaks that leave more ops eager are an improvement only if this share of the ops still is captured."""
-_ONE_SHAPE = (
-    "A graph has one shape per result: let both sides of the model give the same (torch.zeros_like of the other "
-    "result, for example), or leave the branch to a capture in subgraphs."
-)
-
-
-@dataclass(frozen=True)
-class _Explained:
-    """What a difference means for the person who wrote the model."""
-
-    kind: FixKind
-    pattern: str
-    why: str
-    remedy: str
-
-
-_EXPLAINED = (
-    _Explained(
-        FixKind.WHERE,
-        r"has the shape",
-        "the sides give results of different shapes, and torch.where gives the larger one for both",
-        _ONE_SHAPE,
-    ),
-    _Explained(
-        FixKind.WHERE,
-        r"where\(\) received .* got \(bool",
-        "the test is a plain truth value of Python (of a size, an attribute or a flag), not a tensor",
-        "Give examples of one side only, or leave the branch to a capture in subgraphs.",
-    ),
-    _Explained(
-        FixKind.COND,
-        r"it raises",
-        "torch.cond wants results of one structure, shape and type from both sides",
-        _ONE_SHAPE,
-    ),
-)
+_EXPLAINED = tomllib.loads(Path(__file__).with_name("explained.toml").read_text(encoding="utf-8"))["difference"]
 _PLACE = re.compile(r"^(.+):(\d+)(?:, .*)?$")
 
 
@@ -140,8 +106,8 @@ def wrong_report(report: FixReport, what: str, verdict: Comparison) -> FixReport
     """The report of a try that differs from the model, or raises where the model does not."""
     why, remedy = verdict.difference, "Take another fix, or change the code by hand so that it is equal for all values."
     for row in _EXPLAINED:
-        if row.kind is report.kind and re.search(row.pattern, why):
-            why, remedy = f"{why}; {row.why}", row.remedy
+        if row["kind"] == report.kind and re.search(row["pattern"], why):
+            why, remedy = f"{why}; {row['why']}", row["remedy"]
             break
     problem = Problem(
         code=ErrorCode.NOT_CAPTURED if verdict.has_raised else ErrorCode.WRONG_CAPTURE,

@@ -29,7 +29,7 @@ from ace_studio.engine.quantize.weight_only import kernel_group
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import Availability, Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.shared.carried_ids import carried_id, carry_ids
-from ace_studio.engine.targets.shared.cuda import CudaTarget, fp8_problem
+from ace_studio.engine.targets.shared.cuda import CudaTarget, cuda_problem, fp8_problem
 from ace_studio.engine.targets.torch.inductor import compile_graph
 from ace_studio.engine.targets.torch.program import FlatFunction, TorchLowered, load_flat_graph, pinned, reexport
 from ace_studio.engine.torch_private.inductor import CompiledNode
@@ -45,7 +45,7 @@ class TorchaoCudaTarget(CudaTarget):
     def available(self) -> Availability:
         """As every target for NVIDIA GPUs; also whether torch was built for them."""
         found = super().available()
-        if found.ok or torch.version.cuda is not None:
+        if not cuda_problem() or torch.version.cuda is not None:
             return found
         return dataclasses.replace(found, install=f"a CUDA build of torch, and {self.row.install}")
 
