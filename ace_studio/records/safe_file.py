@@ -1,6 +1,7 @@
 """Atomic writes: after a crash, a full disk or a power cut a file has either the old content or the new one.
 
-And reads of files that anything may have been put in the place of.
+A folder for results may be one that anybody made: what is written replaces a link and never goes through it. And reads
+of files that anything may have been put in the place of.
 """
 
 from __future__ import annotations
@@ -58,6 +59,22 @@ def open_plain(path: Path) -> IO[bytes]:
     raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a regular file", str(path))
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether the path leads out of the folder, by a link or by its name."""
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def open_inside(path: Path, folder: Path) -> IO[bytes]:
+    """A regular file of a folder that anybody may have made. Raises: OSError as `open_plain`; if it leads out of it."""
+    stream = open_plain(path)
+    with contextlib.suppress(FileNotFoundError):
+        opened, place = os.fstat(stream.fileno()), Path(os.path.realpath(path))
+        if not leads_out(place, folder) and os.path.samestat(opened, place.lstat()):  # nothing was swapped meanwhile
+            return stream
+    stream.close()
+    raise OSError(errno.ELOOP, "it is a link that leads out of its folder", str(path))
+
+
 def decode_plain(content: bytes, kind: type[KeptT]) -> KeptT:
     """Plain values of JSON as ``kind``. Raises: msgspec.DecodeError, also if they nest without end or are not UTF-8."""
     try:
@@ -90,24 +107,58 @@ def write_atomically(
     """Replace the file's content atomically: temporary file beside it, write, fsync, rename, fsync the folder.
 
     With ``keep_backup`` the old content is kept as ``NAME.bak`` (one generation); saving equal content changes nothing,
-    so the backup stays the last different version. Links are followed, and the permissions of the old file are kept
-    unless ``mode`` sets others. Without ``sync`` the file survives a crash of the process, not a power cut.
+    so the backup stays the last different version. A link is replaced, and what it leads to stays as it is. The
+    permissions of the old file are kept unless ``mode`` sets others. Without ``sync`` the file survives a crash of the
+    process, not a power cut.
 
     Raises: OSError; then ``path`` still has its old content.
     """
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "it is not a regular file", str(target))  # never rename over /dev/null
-    old = target.read_bytes() if target.is_file() else None
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))  # never rename over /dev/null
+    old = path.read_bytes() if path.is_file() and not path.is_symlink() else None
     if old == content:
         return
     if mode is None:
-        mode = stat.S_IMODE(target.stat().st_mode) if old is not None else None
+        mode = stat.S_IMODE(path.stat().st_mode) if old is not None else None
     if keep_backup and old is not None:
-        with _replacing(target.with_name(target.name + ".bak"), mode=mode, sync=sync) as descriptor:
+        with _replacing(path.with_name(path.name + ".bak"), mode=mode, sync=sync) as descriptor:
             _write_all(descriptor, old)
-    with _replacing(target, mode=mode, sync=sync) as descriptor:
+    with _replacing(path, mode=mode, sync=sync) as descriptor:
         _write_all(descriptor, content)
+
+
+@contextlib.contextmanager
+def written_beside(target: Path) -> Iterator[Path]:
+    """A path in a new private folder beside ``target``, for a library that writes a file or a folder by its name.
+
+    At the end what lies there gets its place: a file that of a file or of a link, the files of a folder those of the
+    same names.
+
+    Raises: OSError, also where a link is in the place of a folder; then ``target`` may have some of the files.
+    """
+    remove_leftovers(target)
+    prefix = temporary_prefix(target)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix, suffix=".tmp") as private:
+        yield (written := Path(private, target.name))
+        _give_place(written, target)
+
+
+def _give_place(written: Path, place: Path) -> None:
+    if not written.is_dir():
+        written.replace(place)
+        return
+    _make_below(place.parent, place)
+    for one in sorted(written.iterdir()):
+        _give_place(one, place / one.name)
+
+
+def link_or_copy(source: str | Path, destination: str | Path) -> None:
+    """The file under another name too: a hard link costs no space; a copy where the disk has none. Raises: OSError."""
+    Path(destination).unlink(missing_ok=True)
+    try:
+        os.link(source, destination)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, destination)
 
 
 @contextlib.contextmanager
@@ -116,7 +167,7 @@ def native_stream(path: Path) -> Iterator[IO[bytes]]:
 
     Raises: OSError at the end, the first one that a write met; then ``path`` is what it was.
     """
-    with _replacing(path.resolve()) as descriptor:
+    with _replacing(path) as descriptor:
         stream = _Deaf(descriptor)
         yield cast("IO[bytes]", stream)
         if stream.error is not None:
@@ -229,13 +280,30 @@ def _umask() -> int:
     return mask
 
 
-def make_output_folder(folder: Path) -> None:
+def make_output_folder(folder: Path, *, below: Path | None = None) -> None:
     """Make a folder for results, with its parents, and make sure that files can be written into it.
+
+    The user names folders, and they may be links. What a run makes ``below`` that folder may not.
 
     Raises: AceError(USAGE) with the system's reason.
     """
     what = f"Results cannot be written to {folder}"
     with explained(ErrorCode.USAGE, what, remedy="Name a folder that you may write to.", where=folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        root = below or folder
+        root.mkdir(parents=True, exist_ok=True)
+        _make_below(root, folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
+
+
+def _make_below(root: Path, folder: Path) -> None:
+    """Make a folder and those on the way to it from ``root``. Raises: OSError, also for a link and a way out."""
+    names = folder.relative_to(root).parts if folder.is_relative_to(root) else ("..",)
+    if ".." in names:
+        raise OSError(errno.EINVAL, f"it is not below {root}", str(folder))
+    for name in names:
+        root /= name
+        with contextlib.suppress(FileExistsError):
+            root.mkdir()
+        if root.is_symlink() or not root.is_dir():
+            raise OSError(errno.ELOOP, "a link or a file is in the place of a folder", str(root))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -11,7 +12,13 @@ from pathlib import Path
 from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.results import TargetRun
 from ace_studio.records.run_artifact import artifact_files, run_artifact
-from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
+from ace_studio.records.safe_file import (
+    file_sha256,
+    make_output_folder,
+    open_inside,
+    remove_leftovers,
+    temporary_prefix,
+)
 from ace_studio.session.kept.folders import UserFolders
 
 FREE_STEM = {".xml"}
@@ -54,8 +61,12 @@ def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
     Raises: AceError(NOT_FOUND) if the artifact is gone or the place cannot be written; AceError(USAGE) if that is where
     trust and settings are kept; AceError(BAD_FILE) if a copy differs from its source.
     """
+    return copy_to(artifact, destination / artifact.name if destination.is_dir() else destination)
+
+
+def copy_to(artifact: Path, target: Path) -> dict[Path, str]:
+    """Copy an artifact as `copy_artifact` does; the copy is called ``target``, also if that is a folder already."""
     files = artifact_files(artifact)
-    target = destination / artifact.name if destination.is_dir() else destination
     _check_places([target, *(_place(file, artifact, target) for file in files)])
     what = f"{artifact.name} could not be copied"
     with explained(ErrorCode.NOT_FOUND, what, remedy="Choose another folder", where=target):
@@ -79,35 +90,34 @@ def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, s
     target.parent.mkdir(parents=True, exist_ok=True)
     written: dict[Path, str] = {}
     remove_leftovers(target)
+    folder = artifact if artifact.is_dir() else artifact.parent
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=temporary_prefix(target), suffix=".tmp") as name:
         staging = Path(name)
         final = {file: _place(file, artifact, target) for file in files}
         for number, file in enumerate(files):
-            copy = staging / str(number)
-            shutil.copyfile(file, copy)
-            written[final[file]] = _compared(file, copy)
+            written[final[file]] = _copied(file, staging / str(number), inside=folder)
         sums = staging / "sums"
         lines = [f"{sha256}  {path.relative_to(target.parent).as_posix()}\n" for path, sha256 in written.items()]
         sums.write_text("".join(lines), encoding="utf-8")
         pairs = [(staging / str(number), final[file]) for number, file in enumerate(files)]
-        _replace_all([*pairs, (sums, target.with_name(target.name + ".sha256"))])
+        _replace_all([*pairs, (sums, target.with_name(target.name + ".sha256"))], below=target.parent)
     return written
 
 
-def _replace_all(pairs: list[tuple[Path, Path]]) -> None:
+def _replace_all(pairs: list[tuple[Path, Path]], *, below: Path) -> None:
     """Give every new file its place; if one cannot have it, all places are as they were."""
     done: list[tuple[Path, Path]] = []
     try:
         for new, place in pairs:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_output_folder(place.parent, below=below)
             old = new.with_name(new.name + ".old")
             if place.is_file():
-                shutil.copy2(place, old)
+                shutil.copy2(place, old, follow_symlinks=False)
             os.replace(new, place)  # noqa: PTH105 - one call that the tests can make fail
             done.append((old, place))
-    except OSError:
+    except (OSError, AceError):
         for old, place in reversed(done):
-            if old.exists():
+            if os.path.lexists(old):
                 old.replace(place)
             else:
                 place.unlink(missing_ok=True)
@@ -125,8 +135,13 @@ def _place(file: Path, artifact: Path, target: Path) -> Path:
     return target.with_name(file.name)
 
 
-def _compared(source: Path, copy: Path) -> str:
-    expected, got = file_sha256(source), file_sha256(copy)
+def _copied(source: Path, copy: Path, *, inside: Path) -> str:
+    """Copy a file that lies in a folder, and return its SHA-256."""
+    with open_inside(source, inside) as stream, copy.open("wb") as written:
+        shutil.copyfileobj(stream, written)
+        stream.seek(0)
+        expected = hashlib.file_digest(stream, "sha256").hexdigest()
+    got = file_sha256(copy)
     if expected != got:
         raise AceError.of(
             ErrorCode.BAD_FILE,

@@ -212,7 +212,7 @@ class _Running:
         if self._options.scheduler:
             with suppress(OSError):
                 return read_plain(path).decode()
-            path.parent.mkdir(exist_ok=True)
+            make_output_folder(path.parent, below=self._out)
             write_atomically(path, topic.encode())
         return topic
 
@@ -283,7 +283,9 @@ class _Running:
             trusted_sha256=options.trusted_sha256, contain=options.contain,
         )  # fmt: skip
         if not options.scheduler:
-            output = str(self._folder(job).absolute())
+            folder = self._folder(job)
+            make_output_folder(folder, below=self._out)
+            output = str(folder.absolute())
             task = replace(task, folder=one.folder, output=output, interpreter=options.interpreter)
             return msgspec.msgpack.encode(task), {}
         task = replace(task, recipe=bundle.recipe, bundle=bundle, most_starts=_MOST_STARTS)
@@ -310,7 +312,7 @@ class _Running:
         result = decode_result(answer.result)
         for name, content in answer.files.items():
             target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_output_folder(target.parent, below=self._out)
             write_atomically(target, content)
         row = replace(row_of(self._jobs[job], result), folder=folder.relative_to(self._out).as_posix(), **facts)
         if row.artifact:

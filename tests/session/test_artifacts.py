@@ -1,6 +1,7 @@
 """Artifacts are copied whole or not at all."""
 
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -49,15 +50,15 @@ def test_a_copy_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: py
     (tmp_path / "m.bin").write_bytes(b"y")
     place = tmp_path / "place"
     place.mkdir()
-    copied: list[Path] = []
+    copied: list[IO[bytes]] = []
 
-    def full(source: Path, target: Path) -> None:
+    def full(source: IO[bytes], target: IO[bytes]) -> None:
         if copied:
             raise OSError(28, "No space left on device")
         copied.append(target)
-        target.write_bytes(source.read_bytes())
+        target.write(source.read())
 
-    monkeypatch.setattr("ace_studio.session.artifacts.shutil.copyfile", full)
+    monkeypatch.setattr("ace_studio.session.artifacts.shutil.copyfileobj", full)
     with pytest.raises(AceError, match="could not be copied") as caught:
         copy_artifact(tmp_path / "m.xml", place)
     assert "No space left" in caught.value.problem.why

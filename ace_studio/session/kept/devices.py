@@ -73,4 +73,4 @@ class DeviceList:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             content = msgspec.json.format(msgspec.json.encode(devices), indent=2)
             is_whole = self.read()[1] is None  # a damaged list must not become the version before
-            write_atomically(self._path, content, keep_backup=is_whole)
+            write_atomically(self._path.resolve(), content, keep_backup=is_whole)

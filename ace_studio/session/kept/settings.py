@@ -224,7 +224,7 @@ class Settings:
             with explained(ErrorCode.USAGE, "The settings could not be saved", remedy=remedy, where=self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 content = msgspec.json.format(msgspec.json.encode(self._stored), indent=2)
-                write_atomically(self._path, content, keep_backup=keep_backup)
+                write_atomically(self._path.resolve(), content, keep_backup=keep_backup)
                 self._unsaved.clear()
         finally:
             for listener in self._listeners:

@@ -115,7 +115,9 @@ class TrustStore:
                 what = "The list of trusted files could not be read, and a new one is begun"
                 raise AceError.of(ErrorCode.BAD_FILE, what, why=fault, remedy=remedy, where=str(self._path))
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
+            write_atomically(
+                self._path.resolve(), msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600
+            )
 
 
 def _read(path: Path) -> tuple[list[TrustedFile], str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from ace_studio.gui.widgets.table_model import ColumnsModel
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.steps import why_no_model
 from ace_studio.records.errors import ErrorCode, explained
+from ace_studio.records.safe_file import open_inside, write_atomically
 from ace_studio.records.sweeps import RowStatus, SweepRow, with_front
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -232,5 +232,6 @@ class SweepPanel(Panel):
         path, _ = QFileDialog.getSaveFileName(self, tr("Export the table"), name, f"CSV, Parquet ({' '.join(kinds)})")
         if path:
             source = kinds.get(f"*{Path(path).suffix}", self._folder / _TABLES[0])
-            with self.session.reporting(), explained(ErrorCode.NOT_FOUND, tr("The table was not saved"), where=path):
-                shutil.copyfile(source, path)
+            not_saved = explained(ErrorCode.NOT_FOUND, tr("The table was not saved"), where=path)
+            with self.session.reporting(), not_saved, open_inside(source, self._folder) as table:
+                write_atomically(Path(path), table.read())
