@@ -23,6 +23,7 @@ from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
+from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import INPUTS_NAME, OpReport, OpSupport, SupportStatus
@@ -63,8 +64,8 @@ def _store_inputs(job: CompressionJob) -> None:
     """Write the call that was measured, so that other devices measure the same one."""
     if job.captured.is_whole and job.state.alive:
         path = job.output / INPUTS_NAME
-        with suppress(OSError, SafetensorError):  # the artifacts, which cannot be written either, report it
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError, SafetensorError, AceError):  # the artifacts, which cannot be written either, report it
+            make_output_folder(path.parent, below=job.output)
             write_tensors(path, [job.captured.examples[0].tensors()])
 
 
