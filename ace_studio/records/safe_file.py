@@ -28,7 +28,12 @@ from ace_studio.records.errors import ErrorCode, explained
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, in hex. Raises: OSError."""
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return stream_sha256(stream)
+
+
+def stream_sha256(stream: IO[bytes]) -> str:
+    """SHA-256 of what is left of an open file, in hex. Raises: OSError."""
+    return hashlib.file_digest(cast("io.BufferedReader", stream), "sha256").hexdigest()
 
 
 LARGEST_KEPT_BYTES = 256_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ from ace_studio.records.safe_file import (
     make_output_folder,
     open_inside,
     remove_leftovers,
+    stream_sha256,
     temporary_prefix,
 )
 from ace_studio.session.kept.folders import UserFolders
@@ -140,7 +140,7 @@ def _copied(source: Path, copy: Path, *, inside: Path) -> str:
     with open_inside(source, inside) as stream, copy.open("wb") as written:
         shutil.copyfileobj(stream, written)
         stream.seek(0)
-        expected = hashlib.file_digest(stream, "sha256").hexdigest()
+        expected = stream_sha256(stream)
     got = file_sha256(copy)
     if expected != got:
         raise AceError.of(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QPoint, QRect
+from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtSvg import QSvgGenerator
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style.language import tr
 from ace_studio.records.errors import AceError, ErrorCode, explained
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import written_beside
 
 SUFFIXES = (".png", ".svg", ".csv")
 _SCALE = 2
@@ -32,40 +29,29 @@ def save_chart(view: ChartView, path: Path) -> None:
             remedy=tr("Use one of these endings: {names}", names=", ".join(SUFFIXES)),
         )
     what = tr("{name} could not be written", name=path.name)
-    with explained(ErrorCode.NOT_FOUND, what, remedy=tr("Choose another folder")):
-        write_atomically(path, makers[path.suffix](view))
+    with explained(ErrorCode.NOT_FOUND, what, remedy=tr("Choose another folder")), written_beside(path) as private:
+        makers[path.suffix](view, private)
+        if not private.is_file():
+            raise OSError(tr("the file could not be written"))
 
 
-def _csv(view: ChartView) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(view.figures())
-    return text.getvalue().encode()
+def _csv(view: ChartView, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(view.figures())
 
 
-def _png(view: ChartView) -> bytes:
+def _png(view: ChartView, path: Path) -> None:
     picture = QPixmap(view.size() * _SCALE)
     picture.setDevicePixelRatio(_SCALE)
     view.render(picture)
-    with _buffer() as buffer:
-        picture.save(buffer, "PNG")
-        return bytes(buffer.data().data())
+    picture.save(str(path), "PNG")  # type: ignore[call-overload]
 
 
-def _svg(view: ChartView) -> bytes:
+def _svg(view: ChartView, path: Path) -> None:
     made = QSvgGenerator()
     made.setSize(view.size())
     made.setViewBox(QRect(QPoint(0, 0), view.size()))
-    with _buffer() as buffer:
-        made.setOutputDevice(buffer)
-        painter = QPainter(made)
-        view.render(painter, QPoint(0, 0))
-        painter.end()
-        return bytes(buffer.data().data())
-
-
-@contextmanager
-def _buffer() -> Iterator[QBuffer]:
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    yield buffer
-    buffer.close()
+    made.setFileName(str(path))
+    painter = QPainter(made)
+    view.render(painter, QPoint(0, 0))
+    painter.end()

@@ -1,7 +1,7 @@
 """Says which models of installed packages a file of weights belongs to, by the names and shapes of its tensors.
 
 Building every model would take minutes, so a table that ships with the program maps a hash of names and shapes to
-models. ``python -m ace_studio.engine.load.named.fits`` writes the table for the packages that are installed.
+models. ``packaging/refresh_known_models.py`` writes the table for the packages that are installed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -18,14 +17,13 @@ from pathlib import Path
 
 from ace_studio.engine.load.state_match import unwrapped
 from ace_studio.records.messages import StoredTensor
-from ace_studio.records.recipes.named_source import NamedSource
 
-_TABLE = Path(__file__).with_name("known.json")
+TABLE = Path(__file__).with_name("known.json")
 _COUNTER = "num_batches_tracked"
 _Named = tuple[str, tuple[int, ...]]
 _USUAL_CLASSES = (1000, 21841, 21)
 """Classes of ImageNet, of its large edition, and of the segmentation models."""
-_MOST = 6
+MOST_NAMES = 6
 _DEEPEST_PREFIX = 2
 _FAMILIES = {
     "bert": "BERT", "distilbert": "DistilBERT", "roberta": "RoBERTa", "albert": "ALBERT", "electra": "ELECTRA",
@@ -43,11 +41,13 @@ def fitting_models(tensors: Sequence[StoredTensor]) -> tuple[str, ...]:
     known = _known()
     for names in _readings(tensors):
         for classes, usual in ((0, names), *_with_usual_classes(names)):
-            found = [one for one in known.get(_hash(usual), ()) if find_spec(one.partition(":")[0]) is not None]
+            found = [
+                one for one in known.get(hash_of_tensors(usual), ()) if find_spec(one.partition(":")[0]) is not None
+            ]
             if found:
                 # A quantized model's class has the tensors of the plain one, but computes something else.
                 found.sort(key=lambda one: "quantized_" in one)
-                return tuple(f"{one}?num_classes={classes}" if classes else one for one in found[:_MOST])
+                return tuple(f"{one}?num_classes={classes}" if classes else one for one in found[:MOST_NAMES])
     return ()
 
 
@@ -103,36 +103,13 @@ def _with_usual_classes(names: Sequence[_Named]) -> Iterator[tuple[int, list[_Na
             yield classes, [(name, (usual, *shape[1:]) if name in changed else shape) for name, shape in names]
 
 
-def _hash(named: Iterable[tuple[str, Sequence[int]]]) -> str:
+def hash_of_tensors(named: Iterable[tuple[str, Sequence[int]]]) -> str:
+    """What the table knows a model by."""
     lines = sorted(f"{name}:{'x'.join(map(str, shape))}" for name, shape in named if not name.endswith(_COUNTER))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
 @cache
 def _known() -> dict[str, list[str]]:
-    table: dict[str, list[str]] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    table: dict[str, list[str]] = json.loads(TABLE.read_text(encoding="utf-8"))
     return table
-
-
-def write_table() -> None:
-    """Build every model of timm and torchvision with shapes alone, and write the table."""
-    from ace_studio.engine.load.named.loader import tensors_of  # noqa: PLC0415 - loads torch; the table needs it only here
-    from ace_studio.engine.load.named.models import find_model, list_names  # noqa: PLC0415
-
-    table: dict[str, list[str]] = {}
-    for collection in ("torchvision", "timm"):
-        for name in list_names(collection):
-            try:
-                module = find_model(NamedSource(collection, name)).build_on_meta()
-            except Exception as error:  # noqa: BLE001 - packages raise anything; one model less is no harm
-                print(f"{collection}:{name}: {error}"[:200], file=sys.stderr)  # noqa: T201 - a script
-                continue
-            if module is not None:
-                key = _hash((one.name, one.shape) for one in tensors_of(module))
-                table.setdefault(key, []).append(f"{collection}:{name}")
-    lines = ",\n".join(f" {json.dumps(key)}: {json.dumps(names[:_MOST])}" for key, names in sorted(table.items()))
-    _TABLE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_table()

@@ -18,7 +18,9 @@ def tensors(*names, shape=(4, 3)):
 
 def test_a_known_model_is_found_below_the_keys_of_a_checkpoint(monkeypatch):
     plain = [(one.name, one.shape) for one in tensors("conv.weight", "fc.weight")]
-    monkeypatch.setattr(fits, "_known", lambda: {fits._hash(plain): ["torchvision:net", "absent_package:net"]})
+    monkeypatch.setattr(
+        fits, "_known", lambda: {fits.hash_of_tensors(plain): ["torchvision:net", "absent_package:net"]}
+    )
     inner = tensors("state_dict.module.conv.weight", "state_dict.module.fc.weight", "state_dict.bn.num_batches_tracked")
     assert fitting_models(inner) == ("torchvision:net",)
     assert fitting_models(tensors("conv.weight", "fc.weight", shape=(4, 4))) == ()
@@ -40,7 +42,7 @@ def test_the_table_that_ships_knows_the_usual_models():
 def test_a_quantized_model_with_the_same_tensors_is_offered_last(monkeypatch):
     plain = [(one.name, one.shape) for one in tensors("conv.weight")]
     known = ["torchvision:quantized_net", "torchvision:net"]
-    monkeypatch.setattr(fits, "_known", lambda: {fits._hash(plain): known})
+    monkeypatch.setattr(fits, "_known", lambda: {fits.hash_of_tensors(plain): known})
     assert fitting_models(tensors("conv.weight")) == ("torchvision:net", "torchvision:quantized_net")
 
 
