@@ -44,7 +44,7 @@ def _png(view: ChartView, path: Path) -> None:
     picture = QPixmap(view.size() * _SCALE)
     picture.setDevicePixelRatio(_SCALE)
     view.render(picture)
-    picture.save(str(path), "PNG")  # type: ignore[call-overload]
+    picture.save(str(path), "PNG")
 
 
 def _svg(view: ChartView, path: Path) -> None:
