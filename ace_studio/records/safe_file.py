@@ -90,6 +90,14 @@ def decode_plain(content: bytes, kind: type[KeptT]) -> KeptT:
         raise msgspec.DecodeError("it is not UTF-8 text") from error
 
 
+def read_or_none(path: Path, kind: type[KeptT]) -> KeptT | None:
+    """A JSON file as ``kind``; None if there is none that can be read."""
+    try:
+        return decode_plain(read_plain(path), kind)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
 def read_or_before(path: Path, kind: type[KeptT]) -> tuple[KeptT | None, str]:
     """A JSON file as ``kind``, and what is wrong with it; if something is, ``NAME.bak`` counts. None: there is neither.
 

@@ -22,7 +22,7 @@ from ace_studio.jobs.cores import bytes_of_job, workers_here
 from ace_studio.records.bundle import Bundle, bundle_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
-from ace_studio.records.safe_file import decode_plain, file_sha256, make_output_folder, read_plain, write_atomically
+from ace_studio.records.safe_file import file_sha256, make_output_folder, read_or_none, read_plain, write_atomically
 from ace_studio.records.sweeps import (
     SWEEP_NAME,
     JobAdvanced,
@@ -142,9 +142,7 @@ class _Running:
 
     def _kept(self, job: str, key: str) -> SweepRow | None:
         """The row of a job that an earlier call finished, if its recipe and files are the same."""
-        try:
-            row = decode_plain(read_plain(self._folder(job) / _ROW_NAME), SweepRow)
-        except (OSError, msgspec.DecodeError):
+        if (row := read_or_none(self._folder(job) / _ROW_NAME, SweepRow)) is None:
             return None
         is_same = row.key == key and row.status is RowStatus.DONE and (self._out / row.folder / RESULT_NAME).is_file()
         return replace(row, job=job, axes=self._rows[job].axes, recipe=self._rows[job].recipe) if is_same else None

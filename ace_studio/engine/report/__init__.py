@@ -74,12 +74,12 @@ def comparison_svg(result: Result) -> str:
     spread that is longer than the picture ends in an arrow.
     """
     baseline, environment = result.baseline or Baseline(), result.environment
-    medians = [one.latency_ms.p50 for one in (*result.runs, baseline) if one.latency_ms]
+    measured = (baseline.latency_ms, *(run.latency_ms for run in result.runs))
     template = page_environment(Path(__file__).parent).get_template("comparison.svg.j2")
     return template.render(
         baseline=baseline,
         rows=[_row(run, is_chosen=index == result.chosen) for index, run in enumerate(result.runs)],
-        scale=BAR / max([*medians, 1e-9]),
+        scale=BAR / max([*(one.p50 for one in measured if one), 1e-9]),
         longest_bar=BAR,
         overshoot=OVERSHOOT,
         legend=f"input {environment.get('measured_input', '')}, {environment.get('threads')} thread(s), "
