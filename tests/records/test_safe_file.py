@@ -240,3 +240,16 @@ def test_a_pipe_is_never_replaced_by_a_file(tmp_path):
 def test_values_that_nest_without_end_are_damage_and_no_recursion_error():
     with pytest.raises(msgspec.DecodeError, match="too deeply"):
         safe_file.decode_plain(b'{"a":' * 100_000, dict[str, object])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such files elsewhere")
+@pytest.mark.parametrize("content", [None, b"{", b'{"a": "text"}', b"pipe"])
+def test_what_was_kept_and_cannot_be_read_counts_as_nothing(tmp_path, content):
+    path = tmp_path / "kept.json"
+    if content == b"pipe":
+        os.mkfifo(path)
+    elif content is not None:
+        path.write_bytes(content)
+    assert safe_file.read_or_none(path, dict[str, int]) is None
+    write_atomically(tmp_path / "whole.json", b'{"a": 1}')
+    assert safe_file.read_or_none(tmp_path / "whole.json", dict[str, int]) == {"a": 1}
