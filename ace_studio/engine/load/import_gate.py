@@ -67,14 +67,18 @@ class ImportGate:
 
     def add_folder(self, folder: Path) -> None:
         """Gate what lies in this folder."""
-        self.folders = (*self.folders, f"{folder.resolve()}{os.sep}")
+        self.folders = (*self.folders, *_folders([folder]))
 
     def is_gated(self, file: str) -> bool:
-        """Whether the code of a file needs trust. Libraries of an environment inside a model's folder need none."""
+        """Whether the code of a file needs trust. Libraries of an environment inside a model's folder need none.
+
+        A link in the user's folder that leads to a library needs it: it may lead elsewhere when the file is read.
+        """
         if self._is_trusted is None:
             return False
-        path = os.path.realpath(file)
-        return _deepest(path, self.environment) <= _deepest(path, self.folders)
+        path, name = os.path.realpath(file), os.path.abspath(file)  # noqa: PTH100 - with its links
+        is_link = _deepest(name, self.environment) < _deepest(name, self.folders)
+        return is_link or _deepest(path, self.environment) <= _deepest(path, self.folders)
 
     def check(self, file: str, content: bytes) -> None:
         """Note that the content runs. Raises: AceError(UNTRUSTED) if the user does not trust it."""
@@ -127,12 +131,9 @@ def _environment_folders() -> tuple[str, ...]:
     return _folders((*libraries, *site.getsitepackages(), site.getusersitepackages(), *at_start, str(PACKAGE)))
 
 
-def _compilers_folders() -> tuple[str, ...]:
-    return _folders(os.environ.get(name) or Path(default).expanduser() for name, default in _COMPILERS)
-
-
 def _folders(paths: Iterable[str | Path]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(f"{os.path.realpath(path)}{os.sep}" for path in paths))
+    both = ((os.path.realpath(path), os.path.abspath(path)) for path in paths)  # noqa: PTH100 - with its links
+    return tuple(dict.fromkeys(f"{folder}{os.sep}" for pair in both for folder in pair))
 
 
 def _deepest(path: str, folders: Iterable[str]) -> int:
@@ -198,7 +199,8 @@ def _gated_script(path: str) -> IO[bytes]:
 def _gated_extension(self: machinery.ExtensionFileLoader, spec: Any) -> ModuleType:
     """Compiled modules, but for those that torch's compilers have just built in folders of their own."""
     path = os.path.realpath(self.path)
-    if GATE.is_gated(path) and _deepest(path, _compilers_folders()) <= _deepest(path, GATE.folders):
+    built = _folders(os.environ.get(name) or Path(default).expanduser() for name, default in _COMPILERS)
+    if GATE.is_gated(path) and _deepest(path, built) <= _deepest(path, GATE.folders):
         GATE.check(path, Path(path).read_bytes())
     return _plain_extension(self, spec)
 

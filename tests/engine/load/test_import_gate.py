@@ -436,3 +436,25 @@ def test_what_trusted_code_reads_and_executes_itself_is_its_own_business(folder,
     net = write_net(folder, source=f"from pathlib import Path\nexec(Path('helper.py').read_text())\n{NET_SOURCE}")
     load(folder, "net.py", trusted=sha256_of(net))
     assert mark.exists()
+
+
+def test_a_link_to_a_library_that_is_swapped_before_it_is_read_runs_nothing(folder, mark, monkeypatch):
+    """It leads to the standard library when the gate looks where it lies, and to a canary when the loader reads it."""
+    evil = write_evil(folder / "evil", mark)
+    link = folder / "helper.py"
+    link.symlink_to(Path(sysconfig.get_path("stdlib"), "colorsys.py"))
+    net = write_net(folder, source=f"__import__('helper')\n{NET_SOURCE}")
+    plain, seen = GATE.is_gated, []
+
+    def swap(file: str) -> bool:
+        answer = plain(file)
+        if Path(file).name == "helper.py":
+            link.unlink()
+            link.symlink_to(evil)
+            seen.append(file)
+        return answer
+
+    monkeypatch.setattr(GATE, "is_gated", swap)
+    assert refused(folder, "net.py", trusted=sha256_of(net)) == ["evil"]
+    assert seen
+    assert not mark.exists()
