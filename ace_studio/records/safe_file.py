@@ -150,14 +150,15 @@ def written_beside(target: Path) -> Iterator[Path]:
     Raises: OSError, also where a link is in the place of a folder; then ``target`` may have some of the files.
     """
     remove_leftovers(target)
-    prefix = temporary_prefix(target)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix, suffix=".tmp") as private:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=temporary_prefix(target), suffix=".tmp") as private:
         yield (written := Path(private, target.name))
         _give_place(written, target)
 
 
 def _give_place(written: Path, place: Path) -> None:
     if not written.is_dir():
+        if place.exists() and not place.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file", str(place))
         written.replace(place)
         return
     _make_below(place.parent, place)

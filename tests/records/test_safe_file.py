@@ -230,11 +230,15 @@ def test_what_is_no_regular_file_is_neither_waited_for_nor_read_without_end(tmp_
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such files elsewhere")
-def test_a_pipe_is_never_replaced_by_a_file(tmp_path):
+@pytest.mark.parametrize("write", [WRITERS["content"], WRITERS["by name"]])
+def test_a_pipe_is_never_replaced_by_a_file(tmp_path, write):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="not a regular file"):
-        safe_file.write_atomically(tmp_path / "pipe", b"new")
-    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="not a regular file"):
+            write(tmp_path / name)
+        assert (tmp_path / name).is_fifo()
+    assert (tmp_path / "link").is_symlink()
 
 
 def test_values_that_nest_without_end_are_damage_and_no_recursion_error():
