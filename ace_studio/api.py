@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,14 +19,16 @@ from ace_studio.engine.load import without_script
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets.base import CompiledModule, Lowered
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.fixes import FixReport, ranked_fixes
 from ace_studio.records.messages import Event
+from ace_studio.records.private_folder import temporary_base, user_cache_folder
 from ace_studio.records.recipes.check import recipe_faults
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.records.safe_file import make_output_folder
+from ace_studio.records.scratch import library_caches
 
 
 class CompileResult:
@@ -301,12 +304,16 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         ),
         reference=reference,
     )
-    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
+    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-", dir=temporary_base()))
     return _compiled(loaded, recipe, folder, Reporter(on_event, job="compile"))
 
 
 def _compiled(loaded: LoadedModel, recipe: Recipe, folder: Path, reporter: Reporter) -> CompileResult:
     make_output_folder(folder)
+    what, remedy = "No folder for compiled code is yours alone", "Set XDG_CACHE_HOME to a folder of your own"
+    with explained(ErrorCode.SYSTEM, what, remedy=remedy):
+        shared, instead = Path(tempfile.gettempdir()), user_cache_folder() / "libraries"
+        os.environ |= library_caches(os.environ, shared=shared, instead=instead)
     ready = pipeline.make_ready(loaded, recipe, Path.cwd(), reporter=reporter, must_fit=True)
     prepared = pipeline.prepare_model(ready, recipe, reporter=reporter)
     captured, report = pipeline.capture(prepared.ready, recipe, reporter=reporter)

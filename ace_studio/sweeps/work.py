@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +24,7 @@ from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
 from ace_studio.records.bundle import Bundle, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
+from ace_studio.records.private_folder import make_folder, temporary_folder
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.sweeps import JobAdvanced
 from ace_studio.session.kept.folders import UserFolders
@@ -176,7 +176,7 @@ def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> Tas
     folder, output = Path(task.folder), Path(task.output)
     trusted = set(task.trusted_sha256)
     if task.bundle is not None:
-        root = Path(temporary.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-job-")))
+        root = Path(temporary.enter_context(temporary_folder("ace-studio-job-")))
         folder = unpack(task.bundle, contents, UserFolders.of_user().state / "sweep-files", root / "files")
         trusted |= {file.sha256 for file in task.bundle.files} if task.trust else set()
         output = root / "output"
@@ -228,9 +228,7 @@ def _files_in(output: Path) -> dict[str, bytes]:
 
 def timing_lock() -> Path:
     """The file that a job of this user locks on this machine while it measures; homes may be shared by machines."""
-    path = UserFolders.of_user().state / f"timing-{socket.gethostname()}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
+    return make_folder(UserFolders.of_user().state) / f"timing-{socket.gethostname()}.lock"
 
 
 class _Follower:

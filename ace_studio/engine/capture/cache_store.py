@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ace_studio.records.private_folder import private_folder, user_cache_folder, user_data_folder
 from ace_studio.records.safe_file import write_atomically
 
 FOLDER_VARIABLE = "ACE_STUDIO_CACHE"
@@ -117,19 +118,15 @@ class CaptureStore:
 
     def _is_usable(self) -> bool:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            status = self.folder.stat()
+            private_folder(self.folder)
         except OSError:
             return False
-        if os.name != "posix":
-            return True
-        return status.st_uid == os.getuid() and not status.st_mode & 0o022
+        return True
 
 
 def user_key(folder: Path) -> bytes:
     """The key that stored captures are signed with, made at the first use. Raises: OSError if it cannot be kept."""
-    path = folder / _KEY_NAME
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = private_folder(folder) / _KEY_NAME
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -138,21 +135,3 @@ def user_key(folder: Path) -> bytes:
     if len(key) != _MAC_BYTES:  # another process is writing it, or a full disk cut it
         raise OSError(f"{path} holds no key")
     return key
-
-
-def user_cache_folder() -> Path:
-    """The user's cache folder. The engine's interpreter may lack platformdirs, which knows it."""
-    return _user_folder("cache", "XDG_CACHE_HOME", ".cache")
-
-
-def user_data_folder() -> Path:
-    """The user's folder for data that no program may throw away."""
-    return _user_folder("data", "XDG_DATA_HOME", ".local/share")
-
-
-def _user_folder(kind: str, variable: str, default: str) -> Path:
-    try:
-        import platformdirs  # noqa: PLC0415 - optional here
-    except ImportError:
-        return Path(os.environ.get(variable) or Path.home() / default) / "ace-studio"
-    return Path(getattr(platformdirs, f"user_{kind}_path")("ace-studio", appauthor=False))

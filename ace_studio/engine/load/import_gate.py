@@ -16,6 +16,7 @@ import os
 import site
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable, Iterable
 from importlib import machinery, util
 from pathlib import Path
@@ -23,6 +24,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ace_studio.engine.load.trust import CodeToRun, require_trust
+from ace_studio.records.private_folder import private_folder
+from ace_studio.records.safe_file import write_atomically
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _BYTECODE_HEADER = 16
@@ -129,9 +132,25 @@ def _gated_bytecode(self: machinery.SourcelessFileLoader, fullname: str) -> Code
 def _gated_extension(self: machinery.ExtensionFileLoader, spec: Any) -> ModuleType:
     """Compiled modules are gated in the user's folders only: compilers write theirs to caches of their own."""
     path = os.path.realpath(self.path)
-    if GATE.is_gated(path) and _deepest(path, GATE.folders):
-        GATE.check(path, Path(path).read_bytes())
-    return _plain_extension(self, spec)
+    if not GATE.is_gated(path) or not _deepest(path, GATE.folders):
+        return _plain_extension(self, spec)
+    content = Path(path).read_bytes()
+    GATE.check(path, content)
+    return _extension_of(content, self, spec)
+
+
+def _extension_of(content: bytes, loader: machinery.ExtensionFileLoader, spec: Any) -> ModuleType:
+    """A compiled module from a private copy of the checked bytes: the system's loader takes only names.
+
+    The copy lies in a folder of its content's name, because the loader knows files by their names too. A library that
+    the module links to beside itself is not found: it would be opened by name, without a question.
+    """
+    sha256 = hashlib.sha256(content).hexdigest()
+    copy = private_folder(Path(tempfile.gettempdir(), "ace-modules", sha256)) / Path(spec.origin).name
+    write_atomically(copy, content, mode=0o600, sync=False)
+    module = _plain_extension(loader, machinery.ModuleSpec(spec.name, loader, origin=str(copy)))
+    module.__file__ = spec.origin
+    return module
 
 
 def hashes_of(files: Iterable[Path]) -> dict[str, str]:

@@ -6,11 +6,11 @@ builds the runtime for the device has it, and puts it into `FOLDER` there.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ace_studio.jobs.devices.conversation import Started, Told
-from ace_studio.jobs.devices.measure_there import lock_file
 from ace_studio.jobs.devices.order import Order, SentArtifact, SentInput
 from ace_studio.records.devices import Device
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
+from ace_studio.records.private_folder import copy_if_same, open_lock, temporary_folder, user_cache_folder
 
 FOLDER = "/data/local/tmp/ace-studio"
 TOOLS = {"onnxruntime": "onnxruntime_perf_test", "executorch": "executor_runner"}
@@ -150,7 +150,7 @@ def measure_android(device: Device, order: Order, *, tell: Told, started: Starte
     Raises: AceError if the device cannot be reached.
     """
     phone = Phone(device, started)
-    with _alone(device, tell), tempfile.TemporaryDirectory(prefix="ace-studio-adb-") as name:
+    with _alone(device, tell), temporary_folder("ace-studio-adb-") as name:
         before, work = phone.state(), f"{FOLDER}/work"
         ready: dict[int, str] = {}
         times: dict[int, list[float]] = {}
@@ -207,7 +207,11 @@ def _laid_down(phone: Phone, artifact: SentArtifact, order: Order, here: Path, t
     inputs = f"{there}/test_data_set_0" if is_onnx else f"{there}/inputs"
     phone.shell(f"rm -rf {there}; mkdir -p {inputs}")
     for file in artifact.files:
-        phone.adb("push", file.path, f"{there}/{file.name}")
+        copy = here / "pushed"
+        if not copy_if_same(Path(file.path), copy, file.sha256):
+            what, remedy = f"{file.name} changed while it was about to be measured", "Measure again"
+            raise AceError.of(ErrorCode.BAD_FILE, what, why="its SHA-256 is another one now", remedy=remedy)
+        phone.adb("push", str(copy), f"{there}/{file.name}")
     names = []
     for number, given in enumerate(order.inputs):
         names.append(f"input_{number}.pb" if is_onnx else f"input_{number}.bin")
@@ -294,7 +298,10 @@ def _alone(device: Device, tell: Told) -> Iterator[None]:
         yield
         return
     serial = re.sub(r"\W", "-", device.address)
-    with open(lock_file(str(Path(tempfile.gettempdir()) / f"ace-studio-adb-{serial}.lock")), "rb") as lock:  # noqa: PTH123
+    what, remedy = "Measurements on the device cannot take turns", "Set XDG_CACHE_HOME to a folder of your own"
+    with explained(ErrorCode.SYSTEM, what, remedy=remedy):
+        descriptor = open_lock(user_cache_folder() / f"adb-{serial}.lock")
+    with os.fdopen(descriptor, "rb") as lock:
         is_told = False
         while True:
             try:

@@ -25,6 +25,7 @@ from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
+from ace_studio.records.private_folder import fault_of, private_folder
 from ace_studio.records.results import INPUTS_NAME, OpReport, OpSupport, SupportStatus
 from ace_studio.records.safe_file import file_sha256
 
@@ -131,7 +132,9 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
 def _saved(lowered: Lowered, folder: Path) -> Path:
     """Write the artifact; if that fails, nothing of it is left, and the space is free for the figures."""
     folder.mkdir(parents=True, exist_ok=True)  # somebody may have cleaned up since the run began
-    Path(tempfile.gettempdir()).mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = Path(tempfile.gettempdir())
+    if not temporary.is_dir() or fault_of(temporary / "new"):  # another user may have made one of its name
+        private_folder(temporary)
     try:
         return lowered.save(folder)
     except BaseException:  # also Ctrl-C; it is raised again
