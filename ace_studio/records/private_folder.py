@@ -101,7 +101,7 @@ def fault_of(path: Path, *, owners: Iterable[int] = ()) -> str:
 
 
 def _root_and_user() -> set[int]:
-    """Numbers of root and of this user. In a user namespace root may look like the user that stands for unknown ones."""
+    """Numbers of root and of this user. In a user namespace root may look like the user who stands for unknown ones."""
     ours = {0, os.getuid()}
     with suppress(OSError, ValueError):
         if Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]:
