@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import platform
 import stat
 import tempfile
 from contextlib import suppress
@@ -27,6 +28,11 @@ def user_cache_folder() -> Path:
 def user_data_folder() -> Path:
     """The user's folder for data that no program may throw away."""
     return _user_folder("data", "XDG_DATA_HOME", ".local/share")
+
+
+def timing_lock() -> Path:
+    """What this user's measurements on this machine lock, one at a time; homes may be shared by machines."""
+    return make_folder(_user_folder("state", "XDG_STATE_HOME", ".local/state")) / f"timing-{platform.node()}.lock"
 
 
 def _user_folder(kind: str, variable: str, default: str) -> Path:
@@ -70,11 +76,6 @@ def temporary_base(named: str = "") -> Path:
     return base if not fault_of(base / "new") else private_folder(user_cache_folder() / "tmp")
 
 
-def temporary_folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder below `temporary_base`, for a ``with`` block."""
-    return tempfile.TemporaryDirectory(prefix=prefix, dir=str(temporary_base()))
-
-
 def fault_of(path: Path, *, owners: Iterable[int] = ()) -> str:
     """Why another user could change what is at a path, or put something else there; empty if nobody could.
 
@@ -93,7 +94,7 @@ def fault_of(path: Path, *, owners: Iterable[int] = ()) -> str:
         except OSError as error:
             return str(error)
         if status.st_uid not in ours:
-            return f"{place} belongs to another user ({_user_name(status.st_uid)})"
+            return f"{place} belongs to another user (number {status.st_uid})"
         is_guarded = place not in ends and status.st_mode & stat.S_ISVTX
         if not stat.S_ISLNK(status.st_mode) and not is_guarded and _others_may_write(status):
             return f"other users may write to {place}"
@@ -121,15 +122,6 @@ def _others_may_write(status: os.stat_result) -> bool:
     except KeyError:
         return status.st_gid != 0
     return status.st_gid != 0 and (group.gr_name != user.pw_name or not {user.pw_name}.issuperset(group.gr_mem))
-
-
-def _user_name(number: int) -> str:
-    try:
-        import pwd  # noqa: PLC0415 - not on Windows
-
-        return pwd.getpwuid(number).pw_name
-    except (ImportError, KeyError):
-        return str(number)
 
 
 def open_lock(path: Path) -> int:

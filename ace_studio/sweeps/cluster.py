@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import dask
@@ -20,7 +21,7 @@ from distributed.client import ClosedClientError
 from distributed.comm.addressing import get_address_host_port
 
 from ace_studio.records.errors import AceError, ErrorCode, message_of
-from ace_studio.records.private_folder import temporary_folder
+from ace_studio.records.private_folder import temporary_base
 from ace_studio.sweeps.work import SweepWorker, forget_starts, run_task
 
 CONNECT_S = 10.0
@@ -50,7 +51,7 @@ def local_cluster(cores: Sequence[list[int]]) -> Iterator[LocalCluster]:
     Only this user can talk to it: the connections are encrypted with a key that exists for as long as the cluster.
     """
     with ExitStack() as opened:
-        folder = opened.enter_context(temporary_folder("ace-studio-dask-"))
+        folder = opened.enter_context(TemporaryDirectory(prefix="ace-studio-dask-", dir=temporary_base()))
         opened.enter_context(dask.config.set(scheduler_settings()))
         cluster = opened.enter_context(
             LocalCluster(  # type: ignore[no-untyped-call]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records import messages
 from ace_studio.records.bundle import Bundle, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
-from ace_studio.records.private_folder import make_folder, temporary_folder
+from ace_studio.records.private_folder import temporary_base, timing_lock
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.sweeps import JobAdvanced
 from ace_studio.session.kept.folders import UserFolders
@@ -176,7 +177,7 @@ def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> Tas
     folder, output = Path(task.folder), Path(task.output)
     trusted = set(task.trusted_sha256)
     if task.bundle is not None:
-        root = Path(temporary.enter_context(temporary_folder("ace-studio-job-")))
+        root = Path(temporary.enter_context(TemporaryDirectory(prefix="ace-studio-job-", dir=temporary_base())))
         folder = unpack(task.bundle, contents, UserFolders.of_user().state / "sweep-files", root / "files")
         trusted |= {file.sha256 for file in task.bundle.files} if task.trust else set()
         output = root / "output"
@@ -224,11 +225,6 @@ def _files_in(output: Path) -> dict[str, bytes]:
     if sum(path.stat().st_size for path in paths) > _LARGEST_ANSWER_BYTES:
         paths = [path for path in paths if path.parent == output]  # the figures, without the artifacts
     return {path.relative_to(output).as_posix(): path.read_bytes() for path in paths}
-
-
-def timing_lock() -> Path:
-    """The file that a job of this user locks on this machine while it measures; homes may be shared by machines."""
-    return make_folder(UserFolders.of_user().state) / f"timing-{socket.gethostname()}.lock"
 
 
 class _Follower:

@@ -4,6 +4,7 @@ import ast
 import hashlib
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from ace_studio.records.private_folder import (
     open_lock,
     private_folder,
     temporary_base,
+    timing_lock,
 )
 from tests.other_users import STRANGER, as_root, folder_of_everybody, give_away, posix
 
@@ -51,7 +53,7 @@ def test_a_folder_into_which_others_may_write_is_refused(tmp_path, mode):
 @as_root
 def test_a_folder_that_another_user_prepared_is_refused_and_named(tmp_path):
     (tmp_path / "cache").mkdir(mode=0o700)
-    with pytest.raises(NotPrivate, match=f"belongs to another user .{STRANGER}.") as caught:
+    with pytest.raises(NotPrivate, match=f"belongs to another user .number {STRANGER}.") as caught:
         private_folder(give_away(tmp_path / "cache"))
     assert str(tmp_path / "cache") in str(caught.value)
 
@@ -128,6 +130,12 @@ def test_a_lock_is_never_opened_through_a_link_nor_in_a_folder_of_others(tmp_pat
         open_lock(folder_of_everybody(tmp_path / "tmp") / "lock")
     os.close(open_lock(tmp_path / "cache" / "lock"))
     assert permissions(tmp_path / "cache" / "lock") == 0o600
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems name the folder by other means")
+def test_the_lock_of_measurements_is_the_users_own_and_has_a_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert timing_lock().parent.is_dir() and timing_lock().is_relative_to(tmp_path)
 
 
 def test_a_copy_says_whether_it_is_what_was_hashed(tmp_path):

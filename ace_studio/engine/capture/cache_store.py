@@ -55,11 +55,11 @@ class CaptureStore:
         limit = os.environ.get(SIZE_VARIABLE, "")
         try:
             secret = user_key(user_data_folder())
+            private_folder(folder)
         except OSError:
             return None
         limit_bytes = int(float(limit) * 1e6) if limit.replace(".", "", 1).isdigit() else DEFAULT_LIMIT_BYTES
-        store = cls(folder, secret, limit_bytes)
-        return store if store._is_usable() else None
+        return cls(folder, secret, limit_bytes)
 
     def read(self, key: str) -> dict[str, bytes] | None:
         """The parts of a capture, which becomes the most recently used; None if it is not there, damaged or foreign."""
@@ -115,13 +115,6 @@ class CaptureStore:
                 break
             path.unlink(missing_ok=True)
             left -= size
-
-    def _is_usable(self) -> bool:
-        try:
-            private_folder(self.folder)
-        except OSError:
-            return False
-        return True
 
 
 def user_key(folder: Path) -> bytes:

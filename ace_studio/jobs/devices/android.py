@@ -15,13 +15,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ace_studio.jobs.devices.conversation import Started, Told
 from ace_studio.jobs.devices.order import Order, SentArtifact, SentInput
 from ace_studio.records.devices import Device
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
-from ace_studio.records.private_folder import copy_if_same, open_lock, temporary_folder, user_cache_folder
+from ace_studio.records.private_folder import copy_if_same, open_lock, temporary_base, user_cache_folder
 
 FOLDER = "/data/local/tmp/ace-studio"
 TOOLS = {"onnxruntime": "onnxruntime_perf_test", "executorch": "executor_runner"}
@@ -150,7 +151,7 @@ def measure_android(device: Device, order: Order, *, tell: Told, started: Starte
     Raises: AceError if the device cannot be reached.
     """
     phone = Phone(device, started)
-    with _alone(device, tell), temporary_folder("ace-studio-adb-") as name:
+    with _alone(device, tell), TemporaryDirectory(dir=temporary_base()) as name:
         before, work = phone.state(), f"{FOLDER}/work"
         ready: dict[int, str] = {}
         times: dict[int, list[float]] = {}

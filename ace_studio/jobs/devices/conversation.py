@@ -27,7 +27,7 @@ _TAIL_BYTES = 20_000
 _END_S = 3.0
 
 
-def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> dict[str, Any]:
+def as_document(order: Order, *, is_here: bool) -> dict[str, Any]:
     """The order as ``measure_there.py`` reads it. On this machine artifacts are opened where they lie."""
     here = {file.sha256: file.path for one in order.artifacts for file in one.files} if is_here else {}
     return {
@@ -48,7 +48,6 @@ def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> 
         "rounds": order.rounds,
         "budget_s": BUDGET_S,
         "here": here,
-        "locks": locks,
     }
 
 

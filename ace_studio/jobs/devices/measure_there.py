@@ -27,13 +27,12 @@ from ace_studio.records.private_folder import (
     copy_if_same,
     open_lock,
     private_folder,
-    temporary_folder,
+    temporary_base,
+    timing_lock,
     user_cache_folder,
 )
 
 MARK = "ace-studio-measure:"
-LOCK_NAME = "measure.lock"
-"""In the user's cache folder: a lock that others can take could be held for ever."""
 CACHE_S = 7 * 86_400.0
 """Contents that were not used for so long are removed."""
 MIN_SAMPLE_MS, LEAD_BELOW_MS = 1.0, 50.0
@@ -466,12 +465,12 @@ def run(order: dict[str, Any]) -> None:
     wanted |= {one["sha256"] for one in order["inputs"]}
     if sorted(wanted - set(contents)):
         contents.update(take_contents(sorted(wanted - set(contents)), sys.stdin.buffer))
-    with temporary_folder("ace-studio-measure-") as name:
+    with tempfile.TemporaryDirectory(prefix="ace-studio-measure-", dir=str(temporary_base())) as name:
         end_with_stdin(name)
-        held = [take_lock(Path(path)) for path in (user_cache_folder() / LOCK_NAME, *order["locks"])]
+        held = take_lock(timing_lock())
         given = arrays(order["inputs"], contents) if version_of("numpy") else []
         carry_out(order, contents, given, Path(name))
-        del held  # they are released when this process ends
+        del held  # it is released when this process ends
     say("done")
 
 

@@ -37,7 +37,6 @@ def measure_on(
     is_trusted: Callable[[str], bool] = lambda _sha256: False,
     tell: Told = lambda _event: None,
     started: Started = lambda _process: None,
-    locks: tuple[str, ...] = (),
 ) -> Measured:
     """Measure the artifacts of a finished run on a device, all in the same rounds.
 
@@ -49,7 +48,6 @@ def measure_on(
         is_trusted: Whether an artifact that holds code may be opened, by its SHA-256.
         tell: Gets progress and waiting, as `measure_there` says them.
         started: Gets the process, so that it can be ended from another thread.
-        locks: More files to lock there meanwhile; only for this machine.
 
     Raises: AceError if there is nothing to measure, or the device cannot be used.
     """
@@ -77,8 +75,7 @@ def measure_on(
     if device.kind is DeviceKind.ADB:
         measure_android(device, order, tell=take, started=started)
         return measured
-    is_here = device.kind is DeviceKind.LOCAL
-    document = as_document(order, is_here=is_here, locks=locks if is_here else ())
+    document = as_document(order, is_here=device.kind is DeviceKind.LOCAL)
     talk(device, document, contents_of(order), tell=take, started=started)
     return measured
 

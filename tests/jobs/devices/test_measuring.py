@@ -16,7 +16,7 @@ from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.devices import HERE, THIS_MACHINE, make_device
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.private_folder import open_lock
+from ace_studio.records.private_folder import open_lock, timing_lock
 from tests.jobs.devices.runs import result_of, run_of, write_run
 from tests.jobs.hosts.ssh_host import HOST, needs_ssh
 from tests.other_users import as_root, give_away
@@ -180,7 +180,7 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
     before = set(Path(tempfile.gettempdir()).glob("ace-studio-measure-*"))
     with pytest.raises(AceError):
         measure_on(BOX, replace(run, recipe=recipe), tmp_path / "out", tell=tell, started=process.append)
-    lock, until = open_lock(host.home / ".cache" / "ace-studio" / measure_there.LOCK_NAME), time.monotonic() + 10
+    lock, until = open_lock(host.home / ".local/state/ace-studio" / timing_lock().name), time.monotonic() + 10
     try:
         while time.monotonic() < until:
             try:
