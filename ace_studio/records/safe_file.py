@@ -22,6 +22,7 @@ from typing import IO, Any, TypeVar, cast
 import msgspec
 
 from ace_studio.records.errors import ErrorCode, explained
+from ace_studio.records.private_folder import make_folder
 
 
 def file_sha256(path: Path) -> str:
@@ -85,17 +86,26 @@ def read_or_before(path: Path, kind: type[KeptT]) -> tuple[KeptT | None, str]:
 
 
 def write_atomically(
-    path: Path, content: bytes, *, keep_backup: bool = False, mode: int | None = None, sync: bool = True
+    path: Path,
+    content: bytes,
+    *,
+    keep_backup: bool = False,
+    mode: int | None = None,
+    sync: bool = True,
+    makes_folder: bool = False,
 ) -> None:
     """Replace the file's content atomically: temporary file beside it, write, fsync, rename, fsync the folder.
 
     With ``keep_backup`` the old content is kept as ``NAME.bak`` (one generation); saving equal content changes nothing,
     so the backup stays the last different version. Links are followed, and the permissions of the old file are kept
-    unless ``mode`` sets others. Without ``sync`` the file survives a crash of the process, not a power cut.
+    unless ``mode`` sets others. Without ``sync`` the file survives a crash of the process, not a power cut. With
+    ``makes_folder`` a folder that is missing is made, for this user alone.
 
     Raises: OSError; then ``path`` still has its old content.
     """
     target = path.resolve()
+    if makes_folder:
+        make_folder(target.parent)
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "it is not a regular file", str(target))  # never rename over /dev/null
     old = target.read_bytes() if target.is_file() else None

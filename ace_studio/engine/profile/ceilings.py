@@ -176,7 +176,6 @@ def _read(path: Path) -> _Kept | None:
 def _write(path: Path, kept: _Kept) -> None:
     """Put it in place in one step; a folder that cannot be written is no reason to fail."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, msgspec.json.encode(kept), sync=False)
+        write_atomically(path, msgspec.json.encode(kept), sync=False, makes_folder=True)
     except OSError:
         return

@@ -78,7 +78,6 @@ def read_scan(path: Path, key: str) -> SavedScan:
 def write_scan(path: Path, saved: SavedScan) -> None:
     """Save the scan. If the folder cannot be written, it only cannot continue later."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(path, msgspec.json.encode(saved))
+        write_atomically(path, msgspec.json.encode(saved), makes_folder=True)
     except OSError:
         return

@@ -510,7 +510,7 @@ def main() -> int:
         say("failed", index=None, code=code, what=what, why=why, remedy=remedy)
     except OSError as error:  # a full disk, or a folder that cannot be written
         what = f"A file could not be written on {platform.node()}"
-        remedy = "Make room there, or set XDG_CACHE_HOME and TMPDIR there to folders with room"
+        remedy = "Make room there, or set XDG_CACHE_HOME and TMPDIR there to folders of your own with room"
         say("failed", index=None, code="system", what=what, why=str(error), remedy=remedy)
     return 0
 

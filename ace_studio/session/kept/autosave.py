@@ -158,9 +158,8 @@ class Autosave:
 
     def _write(self, saved: SavedChoices) -> None:
         path = self._path(saved.name)
-        self._folder.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
-        write_atomically(path, msgspec.json.encode(saved), sync=False)
+        write_atomically(path, msgspec.json.encode(saved), sync=False, makes_folder=True)
         with contextlib.suppress(OSError):  # another window may remove one of them now
             kept = sorted(self._folder.glob("*.json"), key=lambda one: one.stat().st_mtime) if is_new else []
             for old in kept[:-MODELS_KEPT]:

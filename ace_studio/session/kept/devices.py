@@ -70,7 +70,6 @@ class DeviceList:
     def _write(self, devices: list[Device]) -> None:
         what = "The list of devices could not be saved"
         with explained(ErrorCode.NOT_FOUND, what, remedy="Make the folder writable", where=self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             content = msgspec.json.format(msgspec.json.encode(devices), indent=2)
             is_whole = self.read()[1] is None  # a damaged list must not become the version before
-            write_atomically(self._path, content, keep_backup=is_whole)
+            write_atomically(self._path, content, keep_backup=is_whole, makes_folder=True)

@@ -54,8 +54,7 @@ class KeptGraphs:
 
     def _write(self, path: Path, kept: KeptGraph) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, zlib.compress(msgspec.msgpack.encode(kept), 1))
+            write_atomically(path, zlib.compress(msgspec.msgpack.encode(kept), 1), makes_folder=True)
             oldest = sorted(self._folder.glob("*.msgpack.z"), key=lambda one: one.stat().st_mtime)[:-KEPT]
             for each in oldest:
                 each.unlink(missing_ok=True)

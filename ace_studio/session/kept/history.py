@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
+from ace_studio.records.private_folder import make_folder
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, decode_result
@@ -200,8 +201,7 @@ class History:
         except AceError:
             if not is_waiting:
                 with suppress(OSError):
-                    self._waiting.mkdir(parents=True, exist_ok=True)
-                    write_atomically(waiting, msgspec.msgpack.encode(row))
+                    write_atomically(waiting, msgspec.msgpack.encode(row), makes_folder=True)
             raise
 
     def remember(self, result: Result, recipe: Recipe, folder: Path, *, output: Path) -> int:
@@ -382,7 +382,7 @@ class History:
         import sqlite3  # noqa: PLC0415 - not needed for the first picture of the window
 
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             with closing(sqlite3.connect(self._path, timeout=self.wait_s)) as database:
                 deadline_s = time.monotonic() + self.wait_s + LONGEST_QUERY_S
                 database.set_progress_handler(lambda: time.monotonic() > deadline_s, _STEPS_BETWEEN_LOOKS)

@@ -222,9 +222,8 @@ class Settings:
         remedy = "The change holds until the window closes. Make the folder writable to keep it"
         try:
             with explained(ErrorCode.USAGE, "The settings could not be saved", remedy=remedy, where=self._path):
-                self._path.parent.mkdir(parents=True, exist_ok=True)
                 content = msgspec.json.format(msgspec.json.encode(self._stored), indent=2)
-                write_atomically(self._path, content, keep_backup=keep_backup)
+                write_atomically(self._path, content, keep_backup=keep_backup, makes_folder=True)
                 self._unsaved.clear()
         finally:
             for listener in self._listeners:

@@ -95,8 +95,7 @@ class StartedRuns:
         path = self._folder / f"{uuid4().hex}.json"
         # Without it the run is lost only if this process dies. JSON holds no path that is not UTF-8.
         with suppress(OSError, UnicodeEncodeError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, msgspec.json.encode(run), sync=False)
+            write_atomically(path, msgspec.json.encode(run), sync=False, makes_folder=True)
             return path
         return None
 

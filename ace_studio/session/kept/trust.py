@@ -13,7 +13,7 @@ import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.messages import FileReport
-from ace_studio.records.private_folder import fault_of, make_folder
+from ace_studio.records.private_folder import fault_of
 from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
 from ace_studio.session.document import Document
 
@@ -74,7 +74,8 @@ class TrustStore:
         Raises: AceError as `trust`; AceError(USAGE) if also others than its owner could put something there.
         """
         place = folder.resolve()
-        what, remedy = "This folder cannot be trusted with all that will be in it", "Trust the file alone"
+        what = "This folder cannot be trusted with all that will be in it"
+        remedy = "Trust the file alone"
         with explained(ErrorCode.USAGE, what, remedy=remedy, where=place):
             if fault := fault_of(place, owners=(place.stat().st_uid,)):
                 raise PermissionError(errno.EPERM, fault)
@@ -130,8 +131,8 @@ class TrustStore:
                 remedy = f"Trust again what you still trust. The old list is {aside}"
                 what = "The list of trusted files could not be read, and a new one is begun"
                 raise AceError.of(ErrorCode.BAD_FILE, what, why=fault, remedy=remedy, where=str(self._path))
-            make_folder(self._path.parent)
-            write_atomically(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
+            content = msgspec.json.format(msgspec.json.encode(files), indent=2)
+            write_atomically(self._path, content, mode=0o600, makes_folder=True)
 
 
 def _identity(folder: Path) -> str:

@@ -168,7 +168,6 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
     import fcntl
     import tempfile
 
-
     recipe = 'format = 1\n[model]\nsource = "m.py"\n[measure]\nrounds = 10000000\n'  # it would go on for 20 s
     process = []
 
