@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,13 +21,12 @@ from ace_studio.engine.targets.base import CompiledModule, Lowered
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.fixes import FixReport, ranked_fixes
 from ace_studio.records.messages import Event
-from ace_studio.records.private_folder import temporary_base, user_cache_folder
+from ace_studio.records.private_folder import temporary_base, use_private_caches
 from ace_studio.records.recipes.check import recipe_faults
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.records.safe_file import make_output_folder
-from ace_studio.records.scratch import library_caches
 
 
 class CompileResult:
@@ -312,8 +310,7 @@ def _compiled(loaded: LoadedModel, recipe: Recipe, folder: Path, reporter: Repor
     make_output_folder(folder)
     what, remedy = "No folder for compiled code is yours alone", "Set XDG_CACHE_HOME to a folder of your own"
     with explained(ErrorCode.SYSTEM, what, remedy=remedy):
-        shared, instead = Path(tempfile.gettempdir()), user_cache_folder() / "libraries"
-        os.environ |= library_caches(os.environ, shared=shared, instead=instead)
+        use_private_caches()
     ready = pipeline.make_ready(loaded, recipe, Path.cwd(), reporter=reporter, must_fit=True)
     prepared = pipeline.prepare_model(ready, recipe, reporter=reporter)
     captured, report = pipeline.capture(prepared.ready, recipe, reporter=reporter)

@@ -22,7 +22,8 @@ from ace_studio.jobs.boot import CONFIG_VARIABLE
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.engine_packs import best_pack
 from ace_studio.jobs.processes import MARK_VARIABLE
-from ace_studio.records.scratch import LIBRARY_CACHES, SHARED_VARIABLE, make_scratch, remove_scratch
+from ace_studio.records.private_folder import LIBRARY_CACHES
+from ace_studio.records.scratch import make_scratch, remove_scratch
 
 BOOT_FILE = Path(__file__).with_name("boot.py")
 TOKEN_TIMEOUT_S = 2.0
@@ -139,7 +140,6 @@ def _own_caches(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
         **{name: inherited.get(name, str(folder)) for name, folder in read_only.items()},
         **{name: str(scratch / folder) for name, folder in LIBRARY_CACHES.items()},
         "XDG_CACHE_HOME": str(scratch / "cache"),
-        SHARED_VARIABLE: str(scratch),
     }
 
 

@@ -6,14 +6,32 @@ Standard library only and Python 3.8: a device gets this file together with ``me
 from __future__ import annotations
 
 import errno
+import getpass
 import hashlib
 import os
 import platform
+import re
 import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Iterable  # noqa: UP035 - as Python 3.8 has it
+from typing import Iterable, Mapping  # noqa: UP035 - as Python 3.8 has it
+
+LIBRARY_CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "compiled",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+    "PYTORCH_KERNEL_CACHE_PATH": "kernels",
+    "CUDA_CACHE_PATH": "cuda",
+    "NUMBA_CACHE_DIR": "numba",
+    "JAX_COMPILATION_CACHE_DIR": "jax",
+}
+"""Variables that name folders from which a library loads code that it compiled before -> a folder to use instead.
+
+What none of them names is kept in the user's home; only torch keeps its own in the temporary folder. OpenVINO's cache
+is off (``CACHE_DIR`` in its options).
+"""
+_PROBE_BYTES = 100_000
 
 
 class NotPrivate(PermissionError):  # noqa: N818 - a refusal
@@ -74,6 +92,50 @@ def temporary_base(named: str = "") -> Path:
     if not base.is_absolute() or not base.is_dir():
         base = Path(tempfile.gettempdir())
     return base if not fault_of(base / "new") else private_folder(user_cache_folder() / "tmp")
+
+
+def use_private_caches() -> None:
+    """Let libraries in this process keep compiled code in `library_caches`. Raises: OSError."""
+    shared, instead = Path(tempfile.gettempdir()), user_cache_folder() / "libraries"
+    os.environ.update(library_caches(os.environ, shared=shared, instead=instead))
+
+
+def library_caches(environment: Mapping[str, str], *, shared: Path, instead: Path) -> dict[str, str]:
+    """The folders of `LIBRARY_CACHES` that are named, and torch's: each as it is, if it is this user's own.
+
+    A library loads what lies there without any question. Compiled code that libraries keep in the temporary folder on
+    purpose stays where it was.
+
+    Args:
+        environment: Variables of the process.
+        shared: The temporary folder in which torch keeps compiled code.
+        instead: A private folder for what cannot be written, or may be another user's.
+    """
+    named = {name: environment[name] for name in LIBRARY_CACHES if environment.get(name)}
+    named.setdefault("TORCHINDUCTOR_CACHE_DIR", compiled_code_folder(shared))
+    named.setdefault("TRITON_CACHE_DIR", str(Path(named["TORCHINDUCTOR_CACHE_DIR"]) / "triton"))
+    return {
+        name: place if _takes_files(Path(place)) else str(private_folder(instead / LIBRARY_CACHES[name]))
+        for name, place in named.items()
+    }
+
+
+def _takes_files(folder: Path) -> bool:
+    """Whether the folder is private and can be written. Torch says of a cache where it cannot: there is no graph."""
+    try:
+        with tempfile.TemporaryFile(dir=private_folder(folder), buffering=0) as probe:
+            return probe.write(bytes(_PROBE_BYTES)) == _PROBE_BYTES
+    except OSError:
+        return False
+
+
+def compiled_code_folder(base: Path) -> str:
+    """Where torch keeps compiled code, named as it does by default."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, ImportError, OSError):
+        user = f"uid_{os.getuid()}" if hasattr(os, "getuid") else "unknown_user"
+    return str(base / ("torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user)))
 
 
 def fault_of(path: Path, *, owners: Iterable[int] = ()) -> str:

@@ -6,9 +6,7 @@ says whose it is. Standard library only: boot imports it.
 
 from __future__ import annotations
 
-import getpass
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -16,26 +14,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ace_studio.records.private_folder import private_folder, temporary_base
+from ace_studio.records.private_folder import library_caches, temporary_base
 
-SHARED_VARIABLE = "ACE_STUDIO_SHARED_TMP"
-"""Tells a worker the temporary folder of the user, for what several workers share."""
-LIBRARY_CACHES = {
-    "TORCHINDUCTOR_CACHE_DIR": "compiled",
-    "TRITON_CACHE_DIR": "triton",
-    "TORCH_EXTENSIONS_DIR": "extensions",
-    "PYTORCH_KERNEL_CACHE_PATH": "kernels",
-    "CUDA_CACHE_PATH": "cuda",
-    "NUMBA_CACHE_DIR": "numba",
-    "JAX_COMPILATION_CACHE_DIR": "jax",
-}
-"""Variables that name folders from which a library loads code that it compiled before -> a folder to use instead.
-
-What none of them names is kept in the user's home; only torch keeps its own in the temporary folder. OpenVINO's cache
-is off (``CACHE_DIR`` in its options).
-"""
 _PREFIX = "ace-w"
-_PROBE_BYTES = 100_000
 
 
 def make_scratch(environment: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
@@ -49,47 +30,8 @@ def make_scratch(environment: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
     base = temporary_base(environment.get("TMPDIR", "") if os.name == "posix" else "")
     _remove_orphans(base)
     scratch = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{process_mark(os.getpid())}-", dir=base))
-    shared = environment.get(SHARED_VARIABLE) or str(base)
-    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch)) | {SHARED_VARIABLE: shared}
-    return scratch, variables | library_caches(environment, shared=Path(shared), instead=scratch)
-
-
-def library_caches(environment: Mapping[str, str], *, shared: Path, instead: Path) -> dict[str, str]:
-    """The folders of `LIBRARY_CACHES` that are named, and torch's: each as it is, if it is this user's own.
-
-    A library loads what lies there without any question. Compiled code that libraries keep in the temporary folder on
-    purpose stays where it was.
-
-    Args:
-        environment: Variables of the process.
-        shared: The temporary folder in which torch keeps compiled code.
-        instead: A private folder for what cannot be written, or may be another user's.
-    """
-    named = {name: environment[name] for name in LIBRARY_CACHES if environment.get(name)}
-    named.setdefault("TORCHINDUCTOR_CACHE_DIR", compiled_code_folder(shared))
-    named.setdefault("TRITON_CACHE_DIR", str(Path(named["TORCHINDUCTOR_CACHE_DIR"]) / "triton"))
-    return {
-        name: place if _takes_files(Path(place)) else str(private_folder(instead / LIBRARY_CACHES[name]))
-        for name, place in named.items()
-    }
-
-
-def _takes_files(folder: Path) -> bool:
-    """Whether the folder is private and can be written. Torch says of a cache where it cannot: there is no graph."""
-    try:
-        with tempfile.TemporaryFile(dir=private_folder(folder), buffering=0) as probe:
-            return probe.write(bytes(_PROBE_BYTES)) == _PROBE_BYTES
-    except OSError:
-        return False
-
-
-def compiled_code_folder(base: Path) -> str:
-    """Where torch keeps compiled code, named as it does by default."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, ImportError, OSError):
-        user = f"uid_{os.getuid()}" if hasattr(os, "getuid") else "unknown_user"
-    return str(base / ("torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user)))
+    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
+    return scratch, variables | library_caches(environment, shared=base, instead=scratch)
 
 
 def remove_scratch(scratch: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import WorkerLost, WorkerReady
-from ace_studio.records.scratch import LIBRARY_CACHES, make_scratch, remove_scratch
+from ace_studio.records.private_folder import LIBRARY_CACHES
+from ace_studio.records.scratch import make_scratch, remove_scratch
 from tests.other_users import as_root, folder_of_everybody, give_away
 
 pytestmark = [

@@ -29,6 +29,7 @@ from ace_studio.records.private_folder import (
     private_folder,
     temporary_base,
     timing_lock,
+    use_private_caches,
     user_cache_folder,
 )
 
@@ -467,6 +468,7 @@ def run(order: dict[str, Any]) -> None:
         contents.update(take_contents(sorted(wanted - set(contents)), sys.stdin.buffer))
     with tempfile.TemporaryDirectory(prefix="ace-studio-measure-", dir=str(temporary_base())) as name:
         end_with_stdin(name)
+        use_private_caches()
         held = take_lock(timing_lock())
         given = arrays(order["inputs"], contents) if version_of("numpy") else []
         carry_out(order, contents, given, Path(name))

@@ -16,10 +16,10 @@ from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.devices import HERE, THIS_MACHINE, make_device
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.private_folder import open_lock, timing_lock
+from ace_studio.records.private_folder import compiled_code_folder, open_lock, timing_lock
 from tests.jobs.devices.runs import result_of, run_of, write_run
 from tests.jobs.hosts.ssh_host import HOST, needs_ssh
-from tests.other_users import as_root, give_away
+from tests.other_users import as_root, folder_of_everybody, give_away
 
 BOX = make_device("box", HOST, sys.executable)
 
@@ -251,6 +251,21 @@ def test_nobody_can_hold_a_measurement_up_by_a_lock_in_the_temporary_folder(run,
 
         measured = measure_on(THIS_MACHINE, run, tmp_path / "out", tell=tell, started=process.append)
     assert "waiting" not in told and set(measured.figures) == {0, 1}
+
+
+@as_root
+def test_the_compiler_on_a_device_loads_nothing_that_another_user_prepared(run, runtime, tmp_path, monkeypatch):
+    temporary = folder_of_everybody(tmp_path / "tmp")
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    prepared = Path(compiled_code_folder(temporary))
+    prepared.mkdir()
+    give_away(prepared)
+    told = tmp_path / "told"
+    payload = f"#code\nimport os; open({str(told)!r}, 'w').write(os.environ['TORCHINDUCTOR_CACHE_DIR'])\n"
+    (tmp_path / "out" / str(run.runs[0].artifact)).write_text(payload)
+    assert measure_on(THIS_MACHINE, run, tmp_path / "out", indices=(0,)).figures
+    assert Path(told.read_text()).is_relative_to(tmp_path / "cache")
 
 
 @as_root
