@@ -105,8 +105,8 @@ def test_the_group_of_a_user_alone_is_nobody_else_and_any_other_group_is(tmp_pat
     if os.getuid() == 0:
         os.chown(folder, 0, 4242)
     folder.chmod(0o775)
-    own = SimpleNamespace(gr_name=pwd.getpwuid(os.getuid()).pw_name, gr_mem=[])
-    monkeypatch.setattr(grp, "getgrgid", lambda _gid: own)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _uid: SimpleNamespace(pw_name="me"))
+    monkeypatch.setattr(grp, "getgrgid", lambda _gid: SimpleNamespace(gr_name="me", gr_mem=[]))
     assert fault_of(folder) == ""
     monkeypatch.setattr(grp, "getgrgid", lambda _gid: SimpleNamespace(gr_name="staff", gr_mem=["eve"]))
     assert "other users may write" in fault_of(folder)
