@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.charts.chart import Chart, add_spots, under_mouse
-from ace_studio.gui.panels.history.columns import when_text
+from ace_studio.gui.panels.history.panel import when_text
 from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row
