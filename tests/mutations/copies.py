@@ -75,9 +75,16 @@ class Copy:
         for one in mutations:
             path = self.root / one.path
             before.setdefault(path, path.read_text(encoding="utf-8"))
-            path.write_text(one.mutated(self.root), encoding="utf-8")
+            _write(path, one.mutated(self.root))
         try:
             yield
         finally:
             for path, text in before.items():
-                path.write_text(text, encoding="utf-8")
+                _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
+    """Change a module. Its compiled form goes: it would count as current after a change of the same size and second."""
+    path.write_text(text, encoding="utf-8")
+    for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+        compiled.unlink()
