@@ -192,7 +192,7 @@ AROUND_ROWS = (
         path="ace_studio/sweeps/work.py",
         old="trusted |= {file.sha256 for file in task.bundle.files} if task.trust else set()",
         new="trusted |= {file.sha256 for file in task.bundle.files}",
-        tests=("sweeps/test_work.py", "sweeps/test_running.py"),
+        tests=("sweeps/test_entry.py", "sweeps/test_work.py"),
         harm="A sweep on a cluster runs code that the user has not trusted.",
     ),
     Mutation(

@@ -85,6 +85,15 @@ def test_code_that_was_not_trusted_does_not_run(tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
+def test_code_that_was_not_trusted_does_not_run_on_a_worker_either(tmp_path, monkeypatch, cluster):
+    (tmp_path / "net.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    (tmp_path / "net.toml").write_text(RECIPE)
+    report = ace_studio.sweep(tmp_path / "net.toml", out=tmp_path / "out", scheduler=cluster.address)
+    assert [row.error.code for row in report.rows] == ["untrusted"]
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.full  # one worker does what two do, except how their figures are compared, see test_running.py
 @pytest.mark.slow
 def test_two_workers_give_the_figures_of_this_machine(tmp_path, monkeypatch, cluster):
