@@ -31,8 +31,8 @@ from ace_studio.records.results.pruning import PrunedLayer, PruningReport
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.values import OpValues, TensorValues
 
-MOST_WHOLE_LAYERS = 12
-"""Layers that are not pruned which are shown; the JSON has all."""
+MOST_WHOLE_LAYERS, MOST_OPS = 12, 30
+"""Layers that are not pruned, and ops by sensitivity, which are shown; the JSON has all."""
 
 
 @app.command()
@@ -98,9 +98,6 @@ def _row(layer: PrunedLayer) -> list[str]:
 
 def _decibel(value: float | None) -> str:
     return "" if value is None else f"{value:.1f} dB"
-
-
-MOST_OPS = 30
 
 
 @app.command(name="sensitivity")

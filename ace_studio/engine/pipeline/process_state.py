@@ -265,17 +265,25 @@ def _patched_places() -> list[Any]:
 
 
 def _put_functions_back(place: Any, before: dict[str, Any]) -> list[str]:
-    """Put back what the user's code replaced in a place, and return what stays replaced; libraries may patch."""
-    left = []
-    changed = [(name, value) for name, value in before.items() if vars(place).get(name) is not value]
-    for name, value in changed:
-        is_public = not any(part.startswith("_") for part in f"{place.__name__}.{name}".split("."))
-        if callable(value) and _was_put_by_user(vars(place).get(name), value, is_public=is_public):
+    """Put back what the user's code replaced in a place or added to it, and return what stays; libraries may patch."""
+    left, now = [], vars(place)
+    changed = [name for name, value in before.items() if now.get(name) is not value]
+    for name in (*changed, *(now.keys() - before.keys())):
+        is_new = name not in before
+        was = _inherited(place, name) if is_new else before[name]
+        is_public = was is not None and not any(part.startswith("_") for part in f"{place.__name__}.{name}".split("."))
+        if callable(now[name] if is_new else was) and _was_put_by_user(now.get(name), was, is_public=is_public):
             with contextlib.suppress(Exception):  # it is told
-                setattr(place, name, value)
-            if vars(place).get(name) is not value:
+                delattr(place, name) if is_new else setattr(place, name, was)
+            if now.get(name) is not before.get(name):
                 left.append(f"it replaced {place.__name__}.{name}")
     return left
+
+
+def _inherited(place: Any, name: str) -> Any:
+    """What a class has of a name without its own attribute; None if nothing, and of a module."""
+    bases = place.__mro__[1:] if isinstance(place, type) else ()
+    return next((vars(one)[name] for one in bases if name in vars(one)), None)
 
 
 def _is_of_library(name: str, module: Any) -> bool:
@@ -305,7 +313,7 @@ def _home(value: Any) -> str:
     names = getattr(value, "__globals__", None)
     if isinstance(names, dict):
         return str(names.get("__name__"))
-    return str(getattr(value, "__module__", None) or type(value).__module__)
+    return str(getattr(value, "__module__", None) or getattr(value, "__objclass__", type(value)).__module__)
 
 
 def _still_running(before: frozenset[threading.Thread]) -> list[str]:

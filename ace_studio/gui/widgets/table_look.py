@@ -1,12 +1,16 @@
 """The look of all tables: whole rows are selected, no grid, widths by column."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView
 
 from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import Unit, metric_text, percent_text, ratio_text
+from ace_studio.records.sweeps import SweepRow
+from ace_studio.session.kept.history import RunSummary
 
 _AROUND_TITLE = 4 + 5 + 1
 """Padding of a title and the line beside it, as the stylesheet has them."""
@@ -73,3 +77,18 @@ def count_words(model: ColumnsModel, total: str) -> str:
     """``12 of 300 ops``; while the filter leaves all only the ``total`` of these words."""
     shown = model.rowCount()
     return total if shown == model.total else tr("{shown} of {total}", shown=shown, total=total)
+
+
+def figure_columns(runs: Sequence[RunSummary | SweepRow]) -> list[Column]:
+    """The columns of what a run reached, one row per run: latency, both speed-ups, metric and drop."""
+    unit, numbers = Unit.of(run.latency_ms for run in runs), partial(Column, is_number=True)
+    tip = tr("Over fp32 in the same runtime; nothing where that was not measured")
+    return [
+        numbers(title=tr("latency, {unit}", unit=unit.name), values=[run.latency_ms for run in runs], text=unit.text,
+                width=92),
+        numbers(title="speed-up", values=[run.speedup for run in runs], text=ratio_text, width=84,
+                tip="Over eager fp32"),
+        numbers(title="vs fp32", values=[run.float_speedup for run in runs], text=ratio_text, width=76, tip=tip),
+        numbers(title="metric", values=[run.metric for run in runs], text=metric_text, width=76),
+        numbers(title="drop", values=[run.metric_drop for run in runs], text=percent_text, width=76),
+    ]  # fmt: skip

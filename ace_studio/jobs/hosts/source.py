@@ -13,7 +13,7 @@ from ace_studio.records.places import resource_folder
 
 _LEFT_OUT = frozenset({"gui", "cli", "sweeps", "session", "resources", "__pycache__"})
 """What no engine imports."""
-_SUFFIXES = frozenset({".py", ".json", ".j2", ".toml", ".typed"})
+_SUFFIXES = frozenset({".py", ".json", ".j2", ".sql", ".toml", ".typed"})
 
 
 class Source(NamedTuple):

@@ -19,6 +19,8 @@ assert not torch.is_autocast_enabled("cpu") and torch.get_float32_matmul_precisi
 assert not torch.backends.cudnn.benchmark and not any(global_hooks()) and modes_entered() == (0, 0)
 assert torch.sigmoid(torch.zeros(1)).item() == 0.5 and torch.relu(torch.full((1,), -1.0)).item() == 0.0
 assert torch.nn.functional.gelu(torch.zeros(1)).item() == 0.0 and torch.linalg.norm(torch.ones(4)).item() == 2.0
+assert torch.ones(4).sum().item() == 4.0 and torch.nn.ReLU()(torch.full((1,), -2.0)).item() == 0.0
+assert not hasattr(torch.nn.Linear, "planted") and not hasattr(torch.nn, "Planted")
 assert len([1, 2]) == 2 and numpy.geterr()["divide"] == "warn" and "json" in sys.modules
 assert not [one for one in torch.serialization.get_safe_globals() if "Planted" in str(one)]
 assert "PLANTED" not in os.environ and os.environ["OMP_NUM_THREADS"] == "1"
@@ -46,6 +48,13 @@ PUT_BACK = {
         torch.nn.functional.gelu = functools.wraps(before)(lambda x: before(x) + 1)""",
     "patched-by-torch's": "torch.sigmoid = torch.relu",
     "patched-by-a-partial": "import functools; torch.relu = functools.partial(torch.add, other=1)",
+    "method-hidden-by-own-function": "torch.Tensor.sum = lambda self, *_: self * 0",
+    "method-hidden-by-torch's": "torch.Tensor.sum = torch.nn.Module.extra_repr",
+    "special-method-hidden": "torch.nn.ReLU.__call__ = lambda self, x: -x",
+    "added": """
+        torch.nn.Linear.planted = lambda self: 1
+        class Planted: pass
+        torch.nn.Planted = Planted""",
     "patched-deep-inside": "torch.linalg.norm = lambda *_, **__: torch.zeros(1)",
     "patched-builtin": "import builtins; builtins.len = lambda *_: 0",
     "safe-globals": "class Planted: pass\ntorch.serialization.add_safe_globals([Planted])",

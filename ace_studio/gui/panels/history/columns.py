@@ -6,8 +6,9 @@ from datetime import datetime
 import numpy as np
 
 from ace_studio.gui.style import Colours, tr
+from ace_studio.gui.widgets.table_look import figure_columns
 from ace_studio.gui.widgets.table_model import Column
-from ace_studio.gui.words.formatting import NOTHING, Unit, bytes_text, metric_text, percent_text, ratio_text
+from ace_studio.gui.words.formatting import NOTHING, bytes_text
 from ace_studio.session.kept.history import RunSummary
 
 _MOODS: dict[str, Callable[[Colours], str]] = {
@@ -31,7 +32,6 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
     def where_any(column: Column) -> list[Column]:
         return [column] if any(column.values) else []
 
-    unit = Unit.of(run.latency_ms for run in runs)
     is_told_apart = len({when_text(run.date) for run in runs}) == len(runs)
     dates = np.array([_seconds(run.date) for run in runs])
     return [
@@ -41,15 +41,7 @@ def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column
         Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
         *where_any(Column(title="name", values=of(lambda run: run.name), width=110, tips=lambda at: runs[at].name)),
         Column(title="outcome", values=of(lambda run: tr(run.status.replace("-", " "))), width=84, colour=mood),
-        Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda run: run.latency_ms),
-               text=unit.text, is_number=True,
-               width=92),
-        Column(title="speed-up", values=of(lambda run: run.speedup), text=ratio_text, is_number=True, width=84,
-               tip="Over eager fp32"),
-        Column(title="vs fp32", values=of(lambda run: run.float_speedup), text=ratio_text, is_number=True, width=76,
-               tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
-        Column(title="metric", values=of(lambda run: run.metric), text=metric_text, is_number=True, width=76),
-        Column(title="drop", values=of(lambda run: run.metric_drop), text=percent_text, is_number=True, width=76),
+        *figure_columns(runs),
         Column(title="size", values=of(lambda run: run.size_bytes), text=bytes_text, is_number=True, width=84),
         *where_any(Column(title="note", values=of(lambda run: run.note), width=160, tips=lambda at: runs[at].note)),
         *where_any(Column(title="tags", values=of(lambda run: ", ".join(run.tags)), width=90)),

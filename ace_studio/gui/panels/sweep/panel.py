@@ -17,18 +17,9 @@ from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, Flow, box, column, row, scrolling, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, quiet, set_role
-from ace_studio.gui.widgets.table_look import plain_table, show_columns
+from ace_studio.gui.widgets.table_look import figure_columns, plain_table, show_columns
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
-from ace_studio.gui.words.formatting import (
-    Unit,
-    bytes_text,
-    decibel_text,
-    metric_text,
-    percent_text,
-    plural,
-    ratio_text,
-    seconds_text,
-)
+from ace_studio.gui.words.formatting import bytes_text, decibel_text, plural, seconds_text
 from ace_studio.gui.words.problems import question_text
 from ace_studio.gui.words.steps import why_no_model
 from ace_studio.records.errors import ErrorCode, Problem, explained
@@ -317,7 +308,6 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
         error = rows[at].error
         return "\n".join(map(told, filter(None, (error.what, error.why, error.remedy)))) if error else ""
 
-    unit = Unit.of(row.latency_ms for row in rows)
     tip = tr("No comparable job is at least as good in time, size and accuracy and better in one")
     axes = list(dict.fromkeys(axis for row in rows for axis in row.axes))
     has_recipes = len({row.recipe for row in rows}) > 1
@@ -328,15 +318,7 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
         Column(title="front", values=of(lambda row: row.on_front), text=lambda is_on: "●" if is_on else "", width=52,
                colour=mood, tip=tip),
         Column(title="outcome", values=of(_outcome), width=180, colour=mood, tips=why),
-        Column(title=tr("latency, {unit}", unit=unit.name), values=of(lambda row: row.latency_ms),
-               text=unit.text, is_number=True,
-               width=92),
-        Column(title="speed-up", values=of(lambda row: row.speedup), text=ratio_text, is_number=True, width=84,
-               tip="Over eager fp32"),
-        Column(title="vs fp32", values=of(lambda row: row.float_speedup), text=ratio_text, is_number=True, width=76,
-               tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
-        Column(title="metric", values=of(lambda row: row.metric), text=metric_text, is_number=True, width=76),
-        Column(title="drop", values=of(lambda row: row.metric_drop), text=percent_text, is_number=True, width=76),
+        *figure_columns(rows),
         Column(title="SQNR", values=of(lambda row: row.sqnr_db), text=decibel_text, is_number=True, width=84),
         Column(title="size", values=of(lambda row: row.size_bytes), text=bytes_text, is_number=True, width=84),
         Column(title="goal", values=of(lambda row: _GOAL[row.goal_met]), width=68),
