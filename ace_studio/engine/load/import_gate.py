@@ -125,9 +125,11 @@ def _gated_bytecode(self: machinery.SourcelessFileLoader, fullname: str) -> Code
 
 
 def _gated_extension(self: machinery.ExtensionFileLoader, spec: Any) -> ModuleType:
-    """Compiled modules are gated in the user's folders only: compilers write theirs to caches of their own."""
+    """Compiled modules are gated in the user's folders only, and not in a cache of torch's compilers below one."""
     path = os.path.realpath(self.path)
-    if GATE.is_gated(path) and _deepest(path, GATE.folders):
+    caches = (os.environ.get(f"{one}_DIR") for one in ("TORCHINDUCTOR_CACHE", "TORCH_EXTENSIONS", "TRITON_CACHE"))
+    built = (f"{os.path.realpath(folder)}{os.sep}" for folder in caches if folder)
+    if GATE.is_gated(path) and _deepest(path, GATE.folders) > _deepest(path, built):
         GATE.check(path, Path(path).read_bytes())
     return _plain_extension(self, spec)
 

@@ -138,6 +138,25 @@ def test_bytecode_without_source_needs_trust_of_its_own(tmp_path, mark):
     assert mark.exists()
 
 
+@pytest.mark.parametrize("cache", ["", "cache"])
+def test_a_compiled_module_beside_the_model_is_asked_for_and_one_in_a_compilers_cache_below_it_is_not(
+    tmp_path, monkeypatch, cache
+):
+    """A model may lie in the folder of temporary files, where torch keeps what it compiles."""
+    library = Path(import_module("markupsafe._speedups").__file__)
+    built = tmp_path / "cache" / library.name
+    built.parent.mkdir()
+    built.write_bytes(library.read_bytes())
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / cache if cache else tmp_path.parent / "other"))
+    find = f"spec = importlib.util.spec_from_file_location('_speedups', {str(built)!r})"
+    code = f"import importlib.util\n{find}\nimportlib.util.module_from_spec(spec)\n"
+    net = write_net(tmp_path, source=code + NET_SOURCE)
+    if cache:
+        load(tmp_path, "net.py", trusted=sha256_of(net))
+    else:
+        assert refused(tmp_path, "net.py", trusted=sha256_of(net)) == [library.name]
+
+
 def test_a_folder_that_is_only_named_like_one_of_packages_is_no_part_of_the_environment(tmp_path, mark):
     source = f"import sys\nsys.path.insert(0, {str(tmp_path / 'site-packages')!r})\nimport late\n{NET_SOURCE}"
     net = write_net(tmp_path, source=source)
