@@ -1,7 +1,6 @@
 """The look of all tables: whole rows are selected, no grid, widths by column."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QTableView
@@ -81,14 +80,14 @@ def count_words(model: ColumnsModel, total: str) -> str:
 
 def figure_columns(runs: Sequence[RunSummary | SweepRow]) -> list[Column]:
     """The columns of what a run reached, one row per run: latency, both speed-ups, metric and drop."""
-    unit, numbers = Unit.of(run.latency_ms for run in runs), partial(Column, is_number=True)
-    tip = tr("Over fp32 in the same runtime; nothing where that was not measured")
+    unit = Unit.of(run.latency_ms for run in runs)
     return [
-        numbers(title=tr("latency, {unit}", unit=unit.name), values=[run.latency_ms for run in runs], text=unit.text,
-                width=92),
-        numbers(title="speed-up", values=[run.speedup for run in runs], text=ratio_text, width=84,
-                tip="Over eager fp32"),
-        numbers(title="vs fp32", values=[run.float_speedup for run in runs], text=ratio_text, width=76, tip=tip),
-        numbers(title="metric", values=[run.metric for run in runs], text=metric_text, width=76),
-        numbers(title="drop", values=[run.metric_drop for run in runs], text=percent_text, width=76),
+        Column(title=tr("latency, {unit}", unit=unit.name), values=[run.latency_ms for run in runs], text=unit.text,
+               is_number=True, width=92),
+        Column(title="speed-up", values=[run.speedup for run in runs], text=ratio_text, is_number=True, width=84,
+               tip="Over eager fp32"),
+        Column(title="vs fp32", values=[run.float_speedup for run in runs], text=ratio_text, is_number=True, width=76,
+               tip=tr("Over fp32 in the same runtime; nothing where that was not measured")),
+        Column(title="metric", values=[run.metric for run in runs], text=metric_text, is_number=True, width=76),
+        Column(title="drop", values=[run.metric_drop for run in runs], text=percent_text, is_number=True, width=76),
     ]  # fmt: skip
