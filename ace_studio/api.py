@@ -1,6 +1,5 @@
 """The Python entry point: ``ace_studio.compile`` runs the engine in this process on a live module."""
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, RunStatus, TargetRun
 from ace_studio.records.safe_file import make_output_folder
+from ace_studio.session.artifacts import copy_to
 
 
 class CompileResult:
@@ -79,22 +79,16 @@ class CompileResult:
     def export(self, path: str | Path) -> Path:
         """Copy the verified artifact of the kind that ``path``'s suffix names to ``path``, and return it.
 
+        A ``.sha256`` file beside the copy lists its files.
+
         ``.onnx`` comes from ONNX Runtime, ``.xml`` (with ``.bin``) from OpenVINO, ``.pt2`` from Inductor or eager. A
         model in subgraphs is a folder: give a path without a suffix. The chosen run is preferred; else the fastest run
         that has such an artifact.
 
-        Raises: AceError(NOT_FOUND) if no run has an artifact of that kind.
+        Raises: AceError(NOT_FOUND) if no run has an artifact of that kind, or as `copy_to`.
         """
         destination = Path(path)
-        source = self._artifact_with(destination.suffix)
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            return Path(shutil.copytree(source, destination, dirs_exist_ok=True))
-        shutil.copyfile(source, destination)
-        for suffix in (".bin", ".onnx.data"):
-            beside = source.with_suffix(suffix)
-            if beside.is_file() and beside != source:
-                shutil.copyfile(beside, destination.with_suffix(suffix))
+        copy_to(self._artifact_with(destination.suffix), destination)
         return destination
 
     def _artifact_with(self, suffix: str) -> Path:

@@ -11,7 +11,7 @@ import msgspec
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.paths import relative_to, with_paths
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.safe_file import file_sha256, write_atomically
+from ace_studio.records.safe_file import file_sha256, leads_out, link_or_copy, write_atomically
 from ace_studio.records.sending import Departure, LeavingFile, SendVerdict, Word, leaving
 from ace_studio.records.shards import with_shards
 
@@ -128,7 +128,7 @@ def unpack(bundle: Bundle, contents: Mapping[str, bytes], store: Path, root: Pat
     for file in bundle.files:
         target = (root / file.path).resolve()
         kept = store / file.sha256
-        if not target.is_relative_to(root.resolve()):
+        if leads_out(target, root):
             raise AceError.of(ErrorCode.BAD_FILE, f"{file.path} is outside of its bundle")
         if not kept.is_file() or file_sha256(kept) != file.sha256:
             content = contents.get(file.sha256, b"")
@@ -146,14 +146,10 @@ def unpack(bundle: Bundle, contents: Mapping[str, bytes], store: Path, root: Pat
 
 def _link(source: Path, target: Path) -> None:
     """A hard link costs no space; user code that writes into a file would change the store, so code gets a copy."""
-    if target.suffix != ".py":
-        try:
-            os.link(source, target)
-        except OSError:  # another file system, or one without links
-            pass
-        else:
-            return
-    write_atomically(target, source.read_bytes())
+    if target.suffix == ".py":
+        write_atomically(target, source.read_bytes())
+    else:
+        link_or_copy(source, target)
 
 
 def named_files(recipe: Recipe, folder: Path) -> Iterator[Path]:

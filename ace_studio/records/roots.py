@@ -23,6 +23,7 @@ _CODE_SUFFIXES = (".py", ".pyc", ".pyd", ".so", ".pth", ".sh", ".bat", ".cmd", "
 """A new file of these may run by itself, such as a module in front of another of its name."""
 _RUN_BY_PYTHON = {"__init__.py", "sitecustomize.py", "usercustomize.py"}
 _OF_PYTHON = {"site-packages", "dist-packages"}
+_HAS_DESCRIPTOR_PATHS: bool = sys.platform == "linux"
 
 
 @dataclass(frozen=True)
@@ -102,41 +103,51 @@ def is_for_others(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def steady_folder(folder: Path, *, make: bool = False) -> Iterator[Path]:
+def steady_folder(folder: Path, *, make: bool = False, below: Path | None = None) -> Iterator[Path]:
     """The folder by a path that goes on leading to it, whatever is put in its place or above it meanwhile.
 
-    For a person it is the folder as it is. For others its path holds no link: where one appears, it was planted after
-    the path was judged. That is certain on Linux; elsewhere it is looked at once. ``make``: it, with its parents.
+    For a person it is the folder as it is, but no link may be on the way to it from ``below``. For others its path
+    holds no link: where one appears, it was planted after the path was judged. That is certain on Linux; elsewhere it
+    is looked at once. ``make``: it, with its parents.
 
-    Raises: OSError if a link is on the way.
+    Raises: OSError if a link or a file is on the way, or if it does not lie below.
     """
-    is_judged = is_for_others(folder)
-    if is_judged and sys.platform == "linux":
-        descriptor = _opened_without_links(folder, make=make)
+    start = Path(folder.anchor) if is_for_others(folder) else below
+    if make and start in {None, below}:
+        (start or folder).mkdir(parents=True, exist_ok=True)
+    if start is None:
+        yield folder
+        return
+    names = folder.relative_to(start).parts if folder.is_relative_to(start) else ("..",)
+    if ".." in names:
+        raise OSError(errno.EINVAL, f"it is not below {start}", str(folder))
+    if _HAS_DESCRIPTOR_PATHS:
+        descriptor = _opened_without_links(start, names, make=make)
         try:
             yield Path(f"/proc/self/fd/{descriptor}")
         finally:
             os.close(descriptor)
         return
-    if make:
-        folder.mkdir(parents=True, exist_ok=True)
-    if is_judged and folder.resolve() != folder:
-        raise OSError(errno.ELOOP, "a link appeared on the way to it", str(folder))
+    for at in (start.joinpath(*names[:count]) for count in range(1, len(names) + 1)):
+        if make and not os.path.lexists(at):
+            at.mkdir(exist_ok=True)
+        if at.is_symlink() or not at.is_dir():
+            raise OSError(errno.ELOOP, "a link or a file is on the way to it", str(folder))
     yield folder
 
 
-def _opened_without_links(folder: Path, *, make: bool) -> int:
-    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(folder.anchor, flags)
-    for name in folder.parts[1:]:
+def _opened_without_links(start: Path, names: tuple[str, ...], *, make: bool) -> int:
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    descriptor = os.open(start, flags)
+    for name in names:
         above = descriptor
         try:
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(name, dir_fd=above)
-            descriptor = os.open(name, flags, dir_fd=above)
+            descriptor = os.open(name, flags | os.O_NOFOLLOW, dir_fd=above)
         except NotADirectoryError as error:
-            raise OSError(errno.ELOOP, "a link appeared on the way to it", str(folder)) from error
+            raise OSError(errno.ELOOP, "a link or a file is on the way to it", str(start.joinpath(*names))) from error
         finally:
             os.close(above)
     return descriptor

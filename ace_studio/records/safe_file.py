@@ -1,6 +1,7 @@
 """Atomic writes: after a crash, a full disk or a power cut a file has either the old content or the new one.
 
-And reads of files that anything may have been put in the place of.
+A folder for results may be one that anybody made: what is written replaces a link and never goes through it. And reads
+of files that anything may have been put in the place of.
 """
 
 import contextlib
@@ -21,13 +22,18 @@ import msgspec
 
 from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.private_folder import make_private
-from ace_studio.records.roots import is_for_others, steady_folder
+from ace_studio.records.roots import steady_folder
 
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, in hex. Raises: OSError."""
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return stream_sha256(stream)
+
+
+def stream_sha256(stream: IO[bytes]) -> str:
+    """SHA-256 of what is left of an open file, in hex. Raises: OSError."""
+    return hashlib.file_digest(cast("io.BufferedReader", stream), "sha256").hexdigest()
 
 
 LARGEST_KEPT_BYTES = 256_000_000
@@ -59,6 +65,22 @@ def open_plain(path: Path, *, more_flags: int = 0) -> io.BufferedReader:
     raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, not a regular file", str(path))
 
 
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether the path leads out of the folder, by a link or by its name."""
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def open_inside(path: Path, folder: Path) -> IO[bytes]:
+    """A regular file of a folder that anybody may have made. Raises: OSError as `open_plain`; if it leads out of it."""
+    stream = open_plain(path)
+    with contextlib.suppress(FileNotFoundError):
+        opened, place = os.fstat(stream.fileno()), Path(os.path.realpath(path))
+        if not leads_out(place, folder) and os.path.samestat(opened, place.lstat()):  # nothing was swapped meanwhile
+            return stream
+    stream.close()
+    raise OSError(errno.ELOOP, "it is a link that leads out of its folder", str(path))
+
+
 def decode_plain(content: bytes, kind: type[KeptT]) -> KeptT:
     """Plain values of JSON as ``kind``. Raises: msgspec.DecodeError, also if they nest without end or are not UTF-8."""
     try:
@@ -67,6 +89,14 @@ def decode_plain(content: bytes, kind: type[KeptT]) -> KeptT:
         raise msgspec.DecodeError("it nests too deeply") from error
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError("it is not UTF-8 text") from error
+
+
+def read_or_none(path: Path, kind: type[KeptT]) -> KeptT | None:
+    """A JSON file as ``kind``; None if there is none that can be read."""
+    try:
+        return decode_plain(read_plain(path), kind)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def read_or_before(path: Path, kind: type[KeptT]) -> tuple[KeptT | None, str]:
@@ -91,20 +121,21 @@ def write_atomically(
     """Replace the file's content atomically: temporary file beside it, write, fsync, rename, fsync the folder.
 
     With ``keep_backup`` the old content is kept as ``NAME.bak`` (one generation); saving equal content changes nothing,
-    so the backup stays the last different version. Links are followed, and the permissions of the old file are kept
-    unless ``mode`` sets others. Without ``sync`` the file survives a crash of the process, not a power cut.
+    so the backup stays the last different version. A link is replaced, and what it leads to stays as it is. The
+    permissions of the old file are kept unless ``mode`` sets others. Without ``sync`` the file survives a crash of the
+    process, not a power cut.
 
     Raises: OSError; then ``path`` still has its old content.
     """
-    target = path if is_for_others(path) else path.resolve()
-    with steady_folder(target.parent) as folder:
-        place = folder / target.name
+    with steady_folder(path.parent) as folder:
+        place = folder / path.name
         if place.exists() and not place.is_file():
-            raise OSError(errno.EINVAL, "it is not a regular file", str(target))  # never rename over /dev/null
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))  # never rename over /dev/null
         old = None
-        with contextlib.suppress(FileNotFoundError), open_plain(place, more_flags=_NO_FOLLOW) as stream:
-            old = stream.read()
-            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) if mode is None else mode
+        if not place.is_symlink():  # what a link leads to is not this file's content
+            with contextlib.suppress(FileNotFoundError), open_plain(place, more_flags=_NO_FOLLOW) as stream:
+                old = stream.read()
+                mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode) if mode is None else mode
         if old == content:
             return
         if keep_backup and old is not None:
@@ -115,9 +146,47 @@ def write_atomically(
 
 
 def write_private(path: Path, content: bytes, **options: Any) -> None:
-    """As `write_atomically`, in a folder that is open to this user alone; it is made if it is missing."""
+    """As `write_atomically`, in a folder that is open to this user alone; it is made if it is missing.
+
+    A link there is one of this user's, and is followed.
+    """
     make_private(path.parent)
-    write_atomically(path, content, **options)
+    write_atomically(path.resolve(), content, **options)
+
+
+@contextlib.contextmanager
+def written_beside(target: Path) -> Iterator[Path]:
+    """A path in a new private folder beside ``target``, for a library that writes a file or a folder by its name.
+
+    At the end what lies there gets its place: a file that of a file or of a link, the files of a folder those of the
+    same names.
+
+    Raises: OSError, also where a link is in the place of a folder; then ``target`` may have some of the files.
+    """
+    remove_leftovers(target)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=temporary_prefix(target), suffix=".tmp") as private:
+        yield (written := Path(private, target.name))
+        _give_place(written, target)
+
+
+def _give_place(written: Path, place: Path) -> None:
+    if not written.is_dir():
+        if place.exists() and not place.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file", str(place))
+        written.replace(place)
+        return
+    with steady_folder(place, make=True, below=place.parent) as folder:
+        for one in sorted(written.iterdir()):
+            _give_place(one, folder / one.name)
+
+
+def link_or_copy(source: str | Path, destination: str | Path) -> None:
+    """The file under another name too: a hard link costs no space; a copy where the disk has none. Raises: OSError."""
+    Path(destination).unlink(missing_ok=True)
+    try:
+        os.link(source, destination)
+    except OSError:  # another file system, or one without links
+        shutil.copy2(source, destination)
 
 
 @contextlib.contextmanager
@@ -126,7 +195,7 @@ def native_stream(path: Path) -> Iterator[IO[bytes]]:
 
     Raises: OSError at the end, the first one that a write met; then ``path`` is what it was.
     """
-    with _replacing(path.resolve()) as descriptor:
+    with _replacing(path) as descriptor:
         stream = _Deaf(descriptor)
         yield cast("IO[bytes]", stream)
         if stream.error is not None:
@@ -239,15 +308,17 @@ def _umask() -> int:
     return mask
 
 
-def make_output_folder(folder: Path) -> None:
+def make_output_folder(folder: Path, *, below: Path | None = None) -> None:
     """Make a folder for results, with its parents, and make sure that files can be written into it.
+
+    The user names folders, and they may be links. What a run makes ``below`` that folder may not.
 
     Raises: AceError(USAGE) with the system's reason.
     """
     what = f"Results cannot be written to {folder}"
     with (
         explained(ErrorCode.USAGE, what, remedy="Name a folder that you may write to.", where=folder),
-        steady_folder(folder, make=True) as place,
+        steady_folder(folder, make=True, below=below) as place,
         tempfile.TemporaryFile(dir=place),
     ):
         pass

@@ -11,7 +11,13 @@ from ace_studio.records.errors import AceError, ErrorCode, explained
 from ace_studio.records.results import TargetRun
 from ace_studio.records.roots import present, steady_folder
 from ace_studio.records.run_artifact import artifact_files, run_artifact
-from ace_studio.records.safe_file import file_sha256, remove_leftovers, temporary_prefix
+from ace_studio.records.safe_file import (
+    file_sha256,
+    open_inside,
+    remove_leftovers,
+    stream_sha256,
+    temporary_prefix,
+)
 from ace_studio.session.kept.folders import UserFolders
 
 FREE_STEM = {".xml"}
@@ -54,8 +60,12 @@ def copy_artifact(artifact: Path, destination: Path) -> dict[Path, str]:
     Raises: AceError(NOT_FOUND) if the artifact is gone or the place cannot be written; AceError(USAGE) if that is where
     trust and settings are kept; AceError(BAD_FILE) if a copy differs from its source.
     """
+    return copy_to(artifact, destination / artifact.name if destination.is_dir() else destination)
+
+
+def copy_to(artifact: Path, target: Path) -> dict[Path, str]:
+    """Copy an artifact as `copy_artifact` does; the copy is called ``target``, also if that is a folder already."""
     files = artifact_files(artifact)
-    target = destination / artifact.name if destination.is_dir() else destination
     places = [target, *(_place(file, artifact, target) for file in files), _sums_of(target)]
     _check_places([target, _sums_of(target)] if artifact.is_dir() else places, places)
     what = f"{artifact.name} could not be copied"
@@ -84,20 +94,19 @@ def _check_places(new: Sequence[Path], places: Sequence[Path]) -> None:
 
 def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, str]:
     written: dict[Path, str] = {}
+    inside = artifact if artifact.is_dir() else artifact.parent
     with steady_folder(target.parent, make=True) as folder:
         remove_leftovers(folder / target.name)
         with tempfile.TemporaryDirectory(dir=folder, prefix=temporary_prefix(target), suffix=".tmp") as name:
             staging = Path(name)
             final = {file: _place(file, artifact, target) for file in files}
             for number, file in enumerate(files):
-                copy = staging / str(number)
-                shutil.copyfile(file, copy)
-                written[final[file]] = _compared(file, copy)
+                written[final[file]] = _copied(file, staging / str(number), inside=inside)
             sums = staging / "sums"
             lines = [f"{sha256}  {path.relative_to(target.parent).as_posix()}\n" for path, sha256 in written.items()]
             sums.write_text("".join(lines), encoding="utf-8")
             pairs = [(staging / str(number), final[file]) for number, file in enumerate(files)]
-            _replace_all([*pairs, (sums, _sums_of(target))])
+            _replace_all([*pairs, (sums, _sums_of(target))], below=target.parent)
     return written
 
 
@@ -105,21 +114,21 @@ def _sums_of(target: Path) -> Path:
     return target.with_name(target.name + ".sha256")
 
 
-def _replace_all(pairs: list[tuple[Path, Path]]) -> None:
+def _replace_all(pairs: list[tuple[Path, Path]], *, below: Path) -> None:
     """Give every new file its place; if one cannot have it, all places are as they were."""
     done: list[tuple[Path, Path]] = []
     with ExitStack() as folders:
         try:
             for new, place in pairs:
-                steady = folders.enter_context(steady_folder(place.parent, make=True)) / place.name
+                steady = folders.enter_context(steady_folder(place.parent, make=True, below=below)) / place.name
                 old = new.with_name(new.name + ".old")
                 if steady.is_file():
-                    shutil.copy2(steady, old)
+                    shutil.copy2(steady, old, follow_symlinks=False)
                 os.replace(new, steady)  # noqa: PTH105 - one call that the tests can make fail
                 done.append((old, steady))
         except OSError:
             for old, place in reversed(done):
-                if old.exists():
+                if os.path.lexists(old):
                     old.replace(place)
                 else:
                     place.unlink(missing_ok=True)
@@ -137,8 +146,13 @@ def _place(file: Path, artifact: Path, target: Path) -> Path:
     return target.with_name(file.name)
 
 
-def _compared(source: Path, copy: Path) -> str:
-    expected, got = file_sha256(source), file_sha256(copy)
+def _copied(source: Path, copy: Path, *, inside: Path) -> str:
+    """Copy a file that lies in a folder, and return its SHA-256."""
+    with open_inside(source, inside) as stream, copy.open("wb") as written:
+        shutil.copyfileobj(stream, written)
+        stream.seek(0)
+        expected = stream_sha256(stream)
+    got = file_sha256(copy)
     if expected != got:
         raise AceError.of(
             ErrorCode.BAD_FILE,

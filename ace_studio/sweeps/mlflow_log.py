@@ -13,7 +13,7 @@ import msgspec
 from ace_studio import __version__
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.results import RESULT_NAME
-from ace_studio.records.safe_file import decode_plain, read_plain, write_atomically
+from ace_studio.records.safe_file import read_or_none, write_atomically
 from ace_studio.records.sending import SendVerdict, leaving
 from ace_studio.records.sweeps import RowStatus, SweepReport, SweepRow
 
@@ -89,11 +89,8 @@ class MlflowLog:
             write_atomically(out / LOGGED_NAME, msgspec.json.encode(logged))
 
     def _before(self, out: Path) -> _Logged:
-        try:
-            logged = decode_plain(read_plain(out / LOGGED_NAME), _Logged)
-        except (OSError, msgspec.DecodeError):
-            return _Logged(uri=self._uri)
-        return logged if logged.uri == self._uri else _Logged(uri=self._uri)
+        logged = read_or_none(out / LOGGED_NAME, _Logged)
+        return logged if logged and logged.uri == self._uri else _Logged(uri=self._uri)
 
     def _log(self, report: SweepReport, out: Path, logged: _Logged) -> None:
         if not logged.sweep:

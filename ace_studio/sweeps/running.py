@@ -19,7 +19,7 @@ from ace_studio.jobs.cores import bytes_of_job, workers_here
 from ace_studio.records.bundle import Bundle, bundle_of, departure_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.results import RESULT_NAME, decode_result
-from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain, write_atomically
+from ace_studio.records.safe_file import make_output_folder, read_or_none, read_plain, write_atomically
 from ace_studio.records.sending import LeavingFile, Word
 from ace_studio.records.sweeps import (
     SWEEP_NAME,
@@ -136,9 +136,7 @@ class _Running:
 
     def _kept(self, job: str, key: str) -> SweepRow | None:
         """The row of a job that an earlier call finished, if its recipe and files are the same."""
-        try:
-            row = decode_plain(read_plain(self._folder(job) / _ROW_NAME), SweepRow)
-        except (OSError, msgspec.DecodeError):
+        if (row := read_or_none(self._folder(job) / _ROW_NAME, SweepRow)) is None:
             return None
         is_same = row.key == key and row.status is RowStatus.DONE and (self._folder(job) / RESULT_NAME).is_file()
         if not is_same:
@@ -210,7 +208,7 @@ class _Running:
         if self._options.scheduler:
             with suppress(OSError):
                 return read_plain(path).decode()
-            path.parent.mkdir(exist_ok=True)
+            make_output_folder(path.parent, below=self._out)
             write_atomically(path, topic.encode())
         return topic
 
@@ -281,7 +279,9 @@ class _Running:
             trusted_sha256=options.trusted_sha256, word=options.word, contain=options.contain,
         )  # fmt: skip
         if not options.scheduler:
-            output = str(self._folder(job).absolute())
+            folder = self._folder(job)
+            make_output_folder(folder, below=self._out)
+            output = str(folder.absolute())
             task = replace(task, folder=one.folder, output=output, interpreter=options.interpreter)
             return msgspec.msgpack.encode(task), {}
         word = Word(hosts=(one.recipe.engine.host,))  # which was asked about before, by `prepare`
@@ -309,7 +309,7 @@ class _Running:
         result = decode_result(answer.result)
         for name, content in answer.files.items():
             target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_output_folder(target.parent, below=self._out)
             write_atomically(target, content)
         row = replace(row_of(self._jobs[job], result), folder=folder.relative_to(self._out).as_posix(), **facts)
         if row.artifact:

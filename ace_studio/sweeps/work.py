@@ -27,6 +27,7 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.outside import sent_along
 from ace_studio.records.private_folder import make_private
 from ace_studio.records.recipes.recipe import Recipe
+from ace_studio.records.safe_file import leads_out, open_inside
 from ace_studio.records.sending import Word
 from ace_studio.records.sweeps import JobAdvanced
 from ace_studio.session.kept.folders import UserFolders
@@ -227,10 +228,14 @@ def forget_starts(topic: str, job: str, client: Client) -> None:
 
 
 def _files_in(output: Path) -> dict[str, bytes]:
-    paths = [path for path in output.rglob("*") if path.is_file()]
+    paths = [path for path in output.rglob("*") if path.is_file() and not leads_out(path, output)]
     if sum(path.stat().st_size for path in paths) > _LARGEST_ANSWER_BYTES:
         paths = [path for path in paths if path.parent == output]  # the figures, without the artifacts
-    return {path.relative_to(output).as_posix(): path.read_bytes() for path in paths}
+    found = {}
+    for path in paths:
+        with open_inside(path, output) as stream:
+            found[path.relative_to(output).as_posix()] = stream.read()
+    return found
 
 
 def timing_lock() -> Path:

@@ -145,9 +145,9 @@ BUILD_ROWS = (
     ),
     Mutation(
         name="report-unescaped",
-        path=f"{ENGINE}/report/__init__.py",
-        old="    shown = escape(visible(words))\n",
-        new="    shown = visible(words)\n",
+        path="ace_studio/records/report_page.py",
+        old="autoescape=True",
+        new="autoescape=False",
         tests=("engine/report/test_init.py", "engine/report/test_picture.py"),
         harm="A name from a model's file becomes markup in the report.",
     ),

@@ -1,6 +1,7 @@
 """Artifacts are copied whole or not at all."""
 
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -49,19 +50,74 @@ def test_a_copy_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: py
     (tmp_path / "m.bin").write_bytes(b"y")
     place = tmp_path / "place"
     place.mkdir()
-    copied: list[Path] = []
+    copied: list[IO[bytes]] = []
 
-    def full(source: Path, target: Path) -> None:
+    def full(source: IO[bytes], target: IO[bytes]) -> None:
         if copied:
             raise OSError(28, "No space left on device")
         copied.append(target)
-        target.write_bytes(source.read_bytes())
+        target.write(source.read())
 
-    monkeypatch.setattr("ace_studio.session.artifacts.shutil.copyfile", full)
+    monkeypatch.setattr("ace_studio.session.artifacts.shutil.copyfileobj", full)
     with pytest.raises(AceError, match="could not be copied") as caught:
         copy_artifact(tmp_path / "m.xml", place)
     assert "No space left" in caught.value.problem.why
     assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["m.onnx.data", "package/weights/key", "package/weights", "package", "m.onnx"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_no_secret_that_a_link_beside_an_artifact_leads_to_is_copied_with_it(
+    tmp_path: Path, name: str, is_there: bool
+) -> None:
+    key, run, place = tmp_path / "home" / "key", tmp_path / "run", tmp_path / "place"
+    for folder in (key.parent, run, place):
+        folder.mkdir()
+    if is_there:
+        key.write_text("secret")
+    (run / "m.onnx").write_bytes(b"1")
+    (run / "package" / "inner").mkdir(parents=True)
+    (run / "package" / "inner" / "a").write_bytes(b"a")
+    link = run / name
+    if link.is_dir():
+        link.rename(run / "elsewhere")
+    link.unlink(missing_ok=True)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(key.parent if name.endswith(("weights", "package")) else key)
+    artifact = "m.onnx" if "onnx" in name else "package"
+    record = TargetRun(target="any", status=RunStatus.OK, artifact=artifact)
+    with pytest.raises(AceError) as caught:
+        export_run((record,), 0, folder=run, destination=place)
+    assert caught.value.problem.code is ErrorCode.BAD_FILE
+    assert list(place.iterdir()) == []
+
+
+def test_links_inside_an_artifact_are_copied_as_the_files_that_they_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "run" / "package").mkdir(parents=True)
+    (tmp_path / "run" / "package" / "a").write_bytes(b"a")
+    (tmp_path / "run" / "package" / "b").symlink_to("a")
+    written = copy_artifact(tmp_path / "run" / "package", tmp_path / "copy")
+    assert {path.name: path.read_bytes() for path in written} == {"a": b"a", "b": b"a"}
+    assert not (tmp_path / "copy" / "b").is_symlink()
+
+
+def test_a_copy_does_not_go_through_links_in_the_folder_that_it_is_copied_to(tmp_path: Path) -> None:
+    notes, place = tmp_path / "home" / "notes", tmp_path / "place"
+    for folder in (notes.parent, place, tmp_path / "package" / "inner"):
+        folder.mkdir(parents=True)
+    notes.write_text("mine")
+    (tmp_path / "m.onnx").write_bytes(b"1")
+    (tmp_path / "package" / "inner" / "notes").write_bytes(b"theirs")
+    for name in ("m.onnx", "m.onnx.sha256"):
+        (place / name).symlink_to(notes)
+    copy_artifact(tmp_path / "m.onnx", place)
+    assert (place / "m.onnx").read_bytes() == b"1"
+    (place / "package").mkdir()
+    (place / "package" / "inner").symlink_to(notes.parent)
+    with pytest.raises(AceError, match="could not be copied"):
+        copy_artifact(tmp_path / "package", place)
+    assert notes.read_text() == "mine"
+    assert sorted(path.name for path in place.iterdir()) == ["m.onnx", "m.onnx.sha256", "package"]
 
 
 def test_an_artifact_that_is_gone_says_so(tmp_path: Path) -> None:

@@ -131,6 +131,30 @@ def test_rows_that_are_the_same_run_are_run_once(tmp_path, log):
     assert lines(log, "end") == ["30"] or len(lines(log, "end")) == 1
 
 
+def test_a_sweep_writes_through_no_link_that_somebody_planted(tmp_path, log):
+    path, out, home = written(tmp_path / "in"), tmp_path / "out", tmp_path / "home"
+    out.mkdir()
+    home.mkdir()
+    names = ("sweep.json", "sweep.csv", "sweep.html", "sweep.parquet")
+    for name in names:
+        (home / name).write_text("mine")
+        (out / name).symlink_to(home / name)
+    (out / "jobs").symlink_to(home)
+    with pytest.raises(AceError, match="cannot be written"):
+        run(path, out)
+    assert {one.name: one.read_text() for one in home.iterdir()} == dict.fromkeys(names, "mine")
+    (out / "jobs").unlink()
+    (out / "jobs").mkdir()
+    key = _Running(read_jobs([path]), tmp_path / "other", SweepOptions(trust=True), print)
+    (tmp_path / "other").mkdir()
+    key.prepare()
+    (out / "jobs" / key._folder("1").name).symlink_to(home)
+    with pytest.raises(AceError, match="cannot be written"):
+        run(path, out)
+    assert {one.name: one.read_text() for one in home.iterdir()} == dict.fromkeys(names, "mine")
+    assert not (out / "sweep.json").is_symlink()
+
+
 def test_a_scheduler_that_does_not_answer_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_module, "CONNECT_S", 1.0)
     with pytest.raises(AceError, match="No Dask scheduler answers"):

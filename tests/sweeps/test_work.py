@@ -29,6 +29,17 @@ def test_files_that_did_not_arrive_are_the_answer_of_the_job():
     assert answer.host == "ada@box"
 
 
+def test_a_link_that_a_job_left_in_its_folder_sends_nothing_from_outside_of_it(tmp_path):
+    (tmp_path / "key").write_text("secret")
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "result.json").write_text("{}")
+    (output / "same.json").symlink_to("result.json")
+    (output / "report.html").symlink_to(tmp_path / "key")
+    (output / "home").symlink_to(tmp_path)
+    assert work._files_in(output) == {"result.json": b"{}", "same.json": b"{}"}
+
+
 def test_a_worker_is_kept_to_its_cores_and_ends_its_job_when_it_closes(monkeypatch):
     pinned, killed = [], []
     monkeypatch.setattr(psutil, "Process", lambda: SimpleNamespace(cpu_affinity=pinned.append))

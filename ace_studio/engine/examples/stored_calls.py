@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import Example
+from ace_studio.records.safe_file import written_beside
 
 
 class CannotLeaveError(Exception):
@@ -52,7 +53,8 @@ def write_tensors(path: Path, calls: Sequence[Sequence[Tensor]]) -> None:
         for index, flat in enumerate(calls)
         for leaf, tensor in enumerate(flat)
     }
-    save_file(tensors, path)
+    with written_beside(path) as private:
+        save_file(tensors, private)
 
 
 def read_tensors(path: Path, calls: int) -> list[list[Tensor]]:

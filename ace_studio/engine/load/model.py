@@ -81,7 +81,10 @@ def load_model(recipe: Recipe, folder: Path, *, is_trusted: Callable[[str], bool
     for place in (folder, sources.source if sources.source.is_dir() else sources.source.parent):
         GATE.add_folder(place)
     with _content_to_open(sources) as content:
-        return _load(recipe, folder, sources, content, is_trusted=is_trusted, reporter=reporter)
+        try:
+            return _load(recipe, folder, sources, content, is_trusted=is_trusted, reporter=reporter)
+        finally:
+            GATE.raise_refused()  # user code and libraries may hide the refusal, or fail because of it
 
 
 def _load(
@@ -120,7 +123,6 @@ def _load(
     if written:
         reporter.advance(None, f"computed weights written out: {len(written)} ({written[0]}, ...)")
     warn_if_standing_in(built.module, library.user.files(), reporter)
-    GATE.raise_refused()
     files = _all_files(sources, built, library)
     if not GATE.environment:
         GATE.ran.update(hashes_of(library.user.files()))

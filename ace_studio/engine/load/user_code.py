@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from ace_studio.engine.load.entries import PythonSource
@@ -28,20 +28,6 @@ MARK = "__ace_studio_user_module__"
 
 _COMPILED = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 """Endings of modules that cannot be imported twice."""
-
-
-_copies: dict[Path, Path] = {}
-"""File -> changed copy that is compiled in its place."""
-
-
-@contextlib.contextmanager
-def compile_instead(path: Path, copy: Path) -> Iterator[None]:
-    """Inside the ``with`` block, importing the file runs the content of the copy; see `changed_source`."""
-    _copies[path] = copy
-    try:
-        yield
-    finally:
-        del _copies[path]
 
 
 class _UserFolder(str):
@@ -64,13 +50,13 @@ class _FixedSourceLoader(importlib.machinery.SourceFileLoader):
         super().__init__(name, path)
         self._content = content
 
-    def get_code(self, fullname: str) -> CodeType:
-        """Compile the given bytes, or the changed copy that replaces the file."""
-        file = self.get_filename(fullname)
-        copy = _copies.get(Path(file))
-        if copy is not None:
-            return self.source_to_code(copy.read_bytes(), str(copy))
-        return self.source_to_code(self._content, file)
+    def get_data(self, path: str) -> bytes:
+        """The given bytes."""
+        return self._content if path == self.path else super().get_data(path)
+
+    def path_stats(self, path: str) -> dict[str, Any]:
+        """Raises: OSError. Without a date of the source Python neither reads nor writes a .pyc."""
+        raise OSError(path)
 
 
 class UserModules:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Ceilings
-from ace_studio.records.safe_file import write_private
+from ace_studio.records.safe_file import read_or_none, write_private
 
 BUSY_SPREAD = 0.5
 """Above this the kept ceilings hold for a day only."""
@@ -46,7 +46,7 @@ def ceilings_here(processor: str, *, threads: int, folder: Path) -> Ceilings:
     """
     machine = f"{processor}, torch {torch.__version__}"
     path = folder / f"ceilings-{_slug(machine)}-{threads}.json"
-    kept = _read(path)
+    kept = read_or_none(path, _Kept)
     if kept is not None and kept.ceilings.machine == machine:
         days = KEPT_DAYS if kept.ceilings.spread <= BUSY_SPREAD else 1
         if 0 <= time.time() - kept.measured_at < days * 86_400:
@@ -162,13 +162,6 @@ def _higher(one: Ceilings, other: Ceilings) -> Ceilings:
 
 def _slug(machine: str) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in machine.lower())[:80]
-
-
-def _read(path: Path) -> _Kept | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Kept)
-    except (OSError, msgspec.DecodeError):  # never measured, or by another release
-        return None
 
 
 def _write(path: Path, kept: _Kept) -> None:

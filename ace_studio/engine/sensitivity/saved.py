@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ace_studio.engine.own_code import own_code
 from ace_studio.records.recipes.plan import Precision, Scheme
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import read_or_none, write_atomically
 
 _FORMAT = 2
 _MOST_HASHED = 1 << 16
@@ -66,11 +66,8 @@ def scan_key(
 
 def read_scan(path: Path, key: str) -> SavedScan:
     """The saved scan; an empty one if there is none, or it cannot be read."""
-    try:
-        saved = msgspec.json.decode(path.read_bytes(), type=SavedScan)
-    except (OSError, msgspec.DecodeError):
-        return SavedScan(key=key)
-    return saved if saved.key == key and saved.format == _FORMAT else SavedScan(key=key)
+    saved = read_or_none(path, SavedScan)
+    return saved if saved and saved.key == key and saved.format == _FORMAT else SavedScan(key=key)
 
 
 def write_scan(path: Path, saved: SavedScan) -> None:

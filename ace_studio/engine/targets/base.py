@@ -65,7 +65,7 @@ class LoweringJob:
     threads: int
     device: torch.device
     folder: Path
-    """Scratch and artifact folder of this candidate; exists."""
+    """Scratch folder of this candidate, which goes when what was built goes; exists."""
     reporter: Reporter = field(default_factory=Reporter)
     ranges: RangeChoice = field(default_factory=RangeChoice)
     """How activation ranges follow from the calibration examples."""

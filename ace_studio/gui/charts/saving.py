@@ -1,17 +1,15 @@
 """A chart as a file: a picture (PNG, SVG), or the figures in it (CSV)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QIODevice, QPoint, QRect
+from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtSvg import QSvgGenerator
 
 from ace_studio.gui.charts.chart import ChartView
 from ace_studio.gui.style import tr
 from ace_studio.records.errors import AceError, ErrorCode, explained
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import written_beside
 from ace_studio.records.spreadsheet import spreadsheet_text
 
 SUFFIXES = (".png", ".svg", ".csv")
@@ -29,38 +27,28 @@ def save_chart(view: ChartView, path: Path) -> None:
             remedy=tr("Use one of these endings: {names}", names=", ".join(SUFFIXES)),
         )
     what = tr("{name} could not be written", name=path.name)
-    with explained(ErrorCode.NOT_FOUND, what, remedy=tr("Choose another folder")):
-        write_atomically(path, makers[path.suffix](view))
+    with explained(ErrorCode.NOT_FOUND, what, remedy=tr("Choose another folder")), written_beside(path) as private:
+        makers[path.suffix](view, private)
+        if not private.is_file():
+            raise OSError(tr("the file could not be written"))
 
 
-def _csv(view: ChartView) -> bytes:
-    return spreadsheet_text(view.figures()).encode()
+def _csv(view: ChartView, path: Path) -> None:
+    path.write_text(spreadsheet_text(view.figures()), encoding="utf-8", newline="")
 
 
-def _png(view: ChartView) -> bytes:
+def _png(view: ChartView, path: Path) -> None:
     picture = QPixmap(view.size() * _SCALE)
     picture.setDevicePixelRatio(_SCALE)
     view.render(picture)
-    with _buffer() as buffer:
-        picture.save(buffer, "PNG")
-        return bytes(buffer.data().data())
+    picture.save(str(path), "PNG")
 
 
-def _svg(view: ChartView) -> bytes:
+def _svg(view: ChartView, path: Path) -> None:
     made = QSvgGenerator()
     made.setSize(view.size())
     made.setViewBox(QRect(QPoint(0, 0), view.size()))
-    with _buffer() as buffer:
-        made.setOutputDevice(buffer)
-        painter = QPainter(made)
-        view.render(painter, QPoint(0, 0))
-        painter.end()
-        return bytes(buffer.data().data())
-
-
-@contextmanager
-def _buffer() -> Iterator[QBuffer]:
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    yield buffer
-    buffer.close()
+    made.setFileName(str(path))
+    painter = QPainter(made)
+    view.render(painter, QPoint(0, 0))
+    painter.end()

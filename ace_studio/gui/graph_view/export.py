@@ -13,7 +13,8 @@ from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.stage import Stage
 from ace_studio.gui.graph_view.texts import TextCache
 from ace_studio.gui.style import Colours, tr
-from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.errors import AceError, ErrorCode, explained
+from ace_studio.records.safe_file import written_beside
 
 BORDER = 24.0
 MAX_PNG_PIXELS = 16_000
@@ -44,14 +45,11 @@ def export_picture(picture: Picture, path: Path, *, colours: Colours) -> None:
             remedy=tr("use one of {names}", names=", ".join(WRITERS)),
             where=str(path),
         )
-    if not write(picture, path, colours) or not path.is_file():
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            tr("the graph could not be saved as '{name}'", name=path.name),
-            why=tr("the file could not be written"),
-            remedy=tr("check that the folder exists, that you may write there and that the disk has room"),
-            where=str(path),
-        )
+    what = tr("the graph could not be saved as '{name}'", name=path.name)
+    remedy = tr("check that the folder exists, that you may write there and that the disk has room")
+    with explained(ErrorCode.NOT_FOUND, what, remedy=remedy, where=path), written_beside(path) as private:
+        if not write(picture, private, colours):
+            raise OSError(tr("the file could not be written"))
 
 
 def _extent(picture: Picture) -> tuple[float, float]:

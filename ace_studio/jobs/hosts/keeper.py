@@ -27,7 +27,7 @@ from ace_studio.records.bundle import Bundle, BundledFile, missing, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.outside import sent_along
 from ace_studio.records.recipes.recipe import LimitsChoice
-from ace_studio.records.safe_file import file_sha256, is_running
+from ace_studio.records.safe_file import file_sha256, is_running, leads_out
 from ace_studio.records.system_faults import system_problem
 
 SOCKET_NAME = "keeper"
@@ -272,7 +272,7 @@ class Keeper:
     def _fetched(self, fetch: frames.Fetch) -> frames.ToLink:
         output = (self._folder / str(fetch.number) / frames.OUTPUT).resolve()
         if not fetch.path:
-            paths = sorted(path for path in output.rglob("*") if path.is_file())
+            paths = sorted(path for path in output.rglob("*") if path.is_file() and not leads_out(path, output))
             files = [
                 BundledFile(
                     path=path.relative_to(output).as_posix(), sha256=file_sha256(path), size=path.stat().st_size

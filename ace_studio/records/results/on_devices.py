@@ -1,11 +1,10 @@
 """Figures of devices: which there are, the speed-ups among them, and how they are shown. Clocks are never mixed."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
+from pathlib import Path
 
 from msgspec.structs import replace
 
-from ace_studio.records.errors import visible
 from ace_studio.records.results import Result
 from ace_studio.records.results.runs import DeviceFigure, TargetRun
 
@@ -96,31 +95,15 @@ def state_words(figure: DeviceFigure) -> str:
     return ", ".join(filter(None, [*parts, figure.note]))
 
 
-def _shown(text: str) -> str:
-    """What a device or a result says, as HTML."""
-    return escape(visible(text))
-
-
 def device_section(result: Result) -> str:
     """The figures as HTML between the two marks: a column for each device, and below it how the devices were."""
-    runs, names = result.runs, device_names(result.runs)
-    if not names:
-        return f"{SECTION_BEGIN}{SECTION_END}"
-    head = "".join(f"<th>{_shown(name)}: p50 ms</th><th>speed-up there</th>" for name in names)
-    rows, states = [], []
-    for index, run in enumerate(runs):
-        if not run.devices:
-            continue
-        cells = [f"<td>{_shown(run.target)}</td>", f"<td>{_shown(run.built_words)}</td>"]
-        words = (cell for name in names for cell in figure_words(runs, index, name))
-        cells += [f'<td class="n">{_shown(cell)}</td>' for cell in words]
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-        states += [f"{figure.device}: {state_words(figure)}" for figure in run.devices]
-    listed = "".join(f"<li>{_shown(words)}</li>" for words in dict.fromkeys(states))
-    return (
-        f"{SECTION_BEGIN}<h2>Devices</h2><table><tr><th>target</th><th>precision</th>{head}</tr>{''.join(rows)}</table>"
-        f"<p>A speed-up is over the fp32 run on the same device, in the same rounds.</p><ul>{listed}</ul>{SECTION_END}"
-    )
+    from ace_studio.records.report_page import page_environment  # noqa: PLC0415 - the window needs no templates
+
+    environment = page_environment(Path(__file__).parent)
+    environment.globals.update(figure_words=figure_words, state_words=state_words)
+    names = device_names(result.runs)
+    page = environment.get_template("on_devices.html.j2").render(runs=result.runs, names=names) if names else ""
+    return f"{SECTION_BEGIN}{page}{SECTION_END}"
 
 
 def with_section(page: str, result: Result) -> str:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ace_studio.records.errors import AceError, ErrorCode, message_of
 from ace_studio.records.recipes.file import parse_recipe, read_recipe_text
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.safe_file import decode_plain, read_plain, write_private
+from ace_studio.records.safe_file import decode_plain, read_or_none, read_plain, write_private
 from ace_studio.records.scratch import is_alive, process_mark
 
 if TYPE_CHECKING:
@@ -100,13 +100,15 @@ class Autosave:
     def recall(self, name: str) -> SavedChoices | None:
         """The unsaved choices of what has this name; None if there are none, or they cannot be read."""
         self.wait()
-        return _read(self._path(name))
+        return read_or_none(self._path(name), SavedChoices)
 
     def left_behind(self) -> tuple[SavedChoices, ...]:
         """Choices of windows that are not running any more and that nobody was asked about, newest first."""
         self.wait()
         paths = tuple(self._folder.glob("*.json"))
-        found = [saved for path in paths if (saved := _read(path) or self._take_over(path)) is not None]
+        found = [
+            saved for path in paths if (saved := read_or_none(path, SavedChoices) or self._take_over(path)) is not None
+        ]
         gone = (saved for saved in found if saved.process and not is_alive(saved.process))
         return tuple(sorted(gone, key=lambda saved: saved.changed_s, reverse=True))
 
@@ -152,7 +154,7 @@ class Autosave:
             )  # fmt: skip
 
     def _remove(self, path: Path) -> None:
-        kept = _read(path)
+        kept = read_or_none(path, SavedChoices)
         if kept is None or kept.process == process_mark(os.getpid()) or not is_alive(kept.process):
             path.unlink(missing_ok=True)
 
@@ -175,10 +177,3 @@ def _writer() -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - not needed for the first picture of the window
 
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="ace-autosave")
-
-
-def _read(path: Path) -> SavedChoices | None:
-    try:
-        return decode_plain(read_plain(path), SavedChoices)
-    except (OSError, msgspec.DecodeError):
-        return None

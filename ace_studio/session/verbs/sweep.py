@@ -13,7 +13,7 @@ from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.recipes.file import parse_toml, read_recipe_text, recipe_text
 from ace_studio.records.recipes.paths import relative_to
 from ace_studio.records.recipes.recipe import Recipe
-from ace_studio.records.safe_file import decode_plain, file_sha256, read_plain, write_atomically
+from ace_studio.records.safe_file import file_sha256, read_or_none, write_atomically
 from ace_studio.records.sending import host_of
 from ace_studio.records.sweep_file import RECIPE_KEY, checked_documents, checked_sweep, sweep_cells, sweep_text
 from ace_studio.session.kept.settings import Settings
@@ -266,10 +266,8 @@ class SweepVerbs:
         """Show the rows of an earlier sweep in the folder for the results, if it has any."""
         if self._now.is_running:
             return
-        path = Path(self.out) / sweeps.SWEEP_NAME
-        try:
-            report = decode_plain(read_plain(path), sweeps.SweepReport)
-        except (OSError, msgspec.DecodeError):
+        report = read_or_none(Path(self.out) / sweeps.SWEEP_NAME, sweeps.SweepReport)
+        if report is None:
             self._change(rows=(), rows_of="", status=None, done=0, total=0)
         else:
             self._change(rows_of=self.out, **_shown(report))

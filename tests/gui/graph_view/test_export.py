@@ -9,7 +9,9 @@ from ace_studio.records.errors import AceError
 def test_the_picture_can_be_saved(view, tmp_path, ending):
     view.canvas.open_everything()
     path = tmp_path / f"graph{ending}"
+    path.symlink_to(tmp_path / "notes")
     view.export(path)
+    assert not (tmp_path / "notes").exists(), "a link that lies there is replaced"
     start = path.read_bytes()[:400]
     assert {".svg": b"<svg", ".pdf": b"%PDF", ".png": b"\x89PNG"}[ending] in start
 

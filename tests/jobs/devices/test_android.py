@@ -141,5 +141,5 @@ def test_what_a_strangers_folder_links_to_is_not_pushed(adb, out, tmp_path_facto
     diary.write_text("canary")
     (out / "a.onnx.data").symlink_to(diary)
     measured = measure_on(PHONE, result_of(run_of(artifact="a.onnx")), out)
-    assert measured.problems[0].code is ErrorCode.UNTRUSTED and str(diary) in measured.problems[0].where
+    assert measured.problems[0].code is ErrorCode.BAD_FILE and str(diary) in measured.problems[0].why
     assert not (out / "calls").exists() or not any("push" in one for one in calls())

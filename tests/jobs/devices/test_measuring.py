@@ -16,7 +16,6 @@ from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.devices import HERE, THIS_MACHINE, make_device
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.sending import Word
 from tests.jobs.devices.runs import result_of, run_of, write_run
 from tests.jobs.hosts.pretended_ssh import CANARY, needs_posix, pretend_ssh
 from tests.jobs.hosts.ssh_host import HOST, needs_ssh
@@ -210,8 +209,5 @@ def test_what_a_strangers_folder_links_to_is_sent_to_no_device(planted, tmp_path
     with suppress(AceError):
         measured = measure_on(device, result, out)
         if planted == "model.onnx.data":
-            assert measured.problems[0].code is ErrorCode.UNTRUSTED and "--send" in measured.problems[0].remedy
-            measure_on(device, result, out, word=Word(files=(str(target),)))
-            assert CANARY in ssh.received
-            return
+            assert measured.problems[0].code is ErrorCode.BAD_FILE
     assert CANARY not in ssh.received

@@ -76,6 +76,17 @@ def test_an_artifact_goes_with_the_files_beside_it(folder):
     assert artifact.wanted["onnxruntime"] == "onnxruntime==1.2.3" and artifact.runtime == "onnxruntime"
 
 
+@pytest.mark.parametrize("name", ["model.onnx", "model.onnx.data"])
+def test_what_a_link_beside_the_artifact_leads_to_is_not_sent(folder, tmp_path_factory, name):
+    key = tmp_path_factory.mktemp("home") / "key"
+    key.write_text("secret")
+    (folder / "artifacts" / name).unlink()
+    (folder / "artifacts" / name).symlink_to(key)
+    order = order_of(folder)
+    assert order.artifacts == ()
+    assert [one.code for one in order.problems.values()] == [ErrorCode.BAD_FILE]
+
+
 def test_a_type_that_cannot_be_made_up_is_named():
     with pytest.raises(AceError, match="float8_e4m3fn") as caught:
         numbers_as_bytes([1.0], "float8_e4m3fn", 4)

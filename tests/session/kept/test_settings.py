@@ -24,6 +24,14 @@ def test_settings_survive_and_unknown_ones_are_kept(tmp_path: Path) -> None:
     assert msgspec.json.decode(path.read_bytes())["future"] == 1
 
 
+def test_a_settings_file_that_the_user_keeps_elsewhere_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "settings.json").symlink_to(tmp_path / "mine" / "settings.json")
+    Settings(tmp_path / "settings.json").set("theme", "dark")
+    assert (tmp_path / "settings.json").is_symlink()
+    assert Settings(tmp_path / "mine" / "settings.json").get("theme") == "dark"
+
+
 def test_two_windows_keep_what_the_other_changed(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     one, other = Settings(path), Settings(path)

@@ -1,7 +1,5 @@
 """A candidate that another process built: opened here from its artifact; its op reports come from that process."""
 
-import contextlib
-import os
 import shutil
 import weakref
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.pipeline.builders.messages import Built
 from ace_studio.engine.targets.base import Lowered, OpActual, Target
 from ace_studio.engine.targets.shared.flat_call import FlatCall
+from ace_studio.records.safe_file import link_or_copy
 
 
 class BuiltElsewhere(Lowered):
@@ -49,13 +48,5 @@ class BuiltElsewhere(Lowered):
 
     def save(self, folder: Path) -> Path:
         """Put the artifact into ``folder``, as hard links where the disk allows them."""
-        shutil.copytree(self._path.parent, folder, dirs_exist_ok=True, copy_function=_link_or_copy)
+        shutil.copytree(self._path.parent, folder, dirs_exist_ok=True, copy_function=link_or_copy)
         return folder / self._path.name
-
-
-def _link_or_copy(source: str, destination: str) -> None:
-    Path(destination).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        os.link(source, destination)
-        return
-    shutil.copy2(source, destination)

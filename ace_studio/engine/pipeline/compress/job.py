@@ -218,7 +218,7 @@ class CompressionJob:
         return None
 
     def folder_of(self, candidate: Candidate) -> Path:
-        """Where the candidate's artifact and scratch files are; the same for the whole job."""
+        """Where the candidate's artifact is; the same for the whole job."""
         index = self.state.candidates.index(candidate)
         name = re.sub(r"[^a-z0-9-]+", "-", candidate.label.lower())
         return self.output / "artifacts" / f"{index:02d}-{name}"

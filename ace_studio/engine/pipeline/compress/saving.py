@@ -18,13 +18,14 @@ from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
-from ace_studio.engine.targets.base import Lowered, OpActual
+from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
+from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
 from ace_studio.records.results import INPUTS_NAME, OpReport, OpSupport, SupportStatus
-from ace_studio.records.safe_file import file_sha256
+from ace_studio.records.safe_file import file_sha256, make_output_folder, written_beside
 
 Proof = Future[int | None]
 """Bytes that the verifying process needed; raises what `export.verify_artifact` raises."""
@@ -61,8 +62,8 @@ def _store_inputs(job: CompressionJob) -> None:
     """Write the call that was measured, so that other devices measure the same one."""
     if job.captured.is_whole and job.state.alive:
         path = job.output / INPUTS_NAME
-        with suppress(OSError, SafetensorError):  # the artifacts, which cannot be written either, report it
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError, SafetensorError, AceError):  # the artifacts, which cannot be written either, report it
+            make_output_folder(path.parent, below=job.output)
             write_tensors(path, [job.captured.examples[0].tensors()])
 
 
@@ -84,7 +85,7 @@ def _save_and_begin_proof(job: CompressionJob, candidate: Candidate, pool: Execu
 
 def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> Proof:
     assert candidate.lowered is not None
-    path = _saved(candidate.lowered, job.folder_of(candidate))
+    path = save_artifact(job, candidate)
     candidate.note(
         artifact=path.relative_to(job.output).as_posix(),
         artifact_sha256=file_sha256(path) if path.is_file() else "",
@@ -126,15 +127,20 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
     return proof
 
 
-def _saved(lowered: Lowered, folder: Path) -> Path:
+def save_artifact(job: CompressionJob, candidate: Candidate) -> Path:
     """Write the artifact; if that fails, nothing of it is left, and the space is free for the figures."""
-    folder.mkdir(parents=True, exist_ok=True)  # somebody may have cleaned up since the run began
+    assert candidate.lowered is not None
+    folder = job.folder_of(candidate)
+    make_output_folder(folder, below=job.output)  # somebody may have cleaned up since the run began
     Path(tempfile.gettempdir()).mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        return lowered.save(folder)
+        with written_beside(folder) as private:
+            private.mkdir()
+            within = candidate.lowered.save(private).relative_to(private)
     except BaseException:  # also Ctrl-C; it is raised again
         shutil.rmtree(folder, ignore_errors=True)
         raise
+    return folder / within
 
 
 def _take_proof(job: CompressionJob, candidate: Candidate, *, proof: Proof) -> None:

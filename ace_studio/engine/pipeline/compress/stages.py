@@ -1,12 +1,10 @@
 """The order of the stages of a compression job."""
 
 import itertools
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import torch
@@ -235,14 +233,13 @@ SHARE = 0.2
 def float_references(job: CompressionJob) -> Iterator[dict[str, Lowered]]:
     """Target -> fp32 there, for targets with a compressed candidate and no fp32 one, where that costs few seconds."""
     found: dict[str, Lowered] = {}
-    with tempfile.TemporaryDirectory(prefix="ace-fp32-", ignore_cleanup_errors=True) as folder:
-        for candidate in _without_float(job):
-            if (lowered := _built(job, candidate, Path(folder, candidate.run.target))) is not None:
-                found[candidate.run.target] = lowered
-        try:
-            yield found
-        finally:
-            found.clear()
+    for candidate in _without_float(job):
+        if (lowered := _built(job, candidate)) is not None:
+            found[candidate.run.target] = lowered
+    try:
+        yield found
+    finally:
+        found.clear()
 
 
 def _without_float(job: CompressionJob) -> list[Candidate]:
@@ -263,12 +260,12 @@ def _seconds_so_far(job: CompressionJob) -> float:
     return sum(job.reporter.seconds_by_phase().values())
 
 
-def _built(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | None:
+def _built(job: CompressionJob, beside: Candidate) -> Lowered | None:
     """None if it cannot be built, computes something else, or takes long: then the gain over it is not measured."""
     index = job.state.candidates.index(beside)
     job.reporter.tell(TargetAtWork(job=job.reporter.job, target=beside.target.name, index=index))
     try:
-        lowered = built_at_fp32(job, beside, folder)
+        lowered = built_at_fp32(job, beside)
         if lowered is None:
             return None
         call = bound_call(job.captured.examples[0], lowered)

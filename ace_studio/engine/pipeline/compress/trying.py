@@ -1,9 +1,13 @@
 """One plan on one target: bound, built, compared with eager, and given its metric."""
 
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ace_studio.engine import evaluate, measure
@@ -112,13 +116,24 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
     if _take_from_builders(job, candidate):
         return
     started = time.monotonic()
-    candidate.lowered = lower(job, candidate, job.folder_of(candidate))
+    candidate.lowered = lower(job, candidate)
     candidate.note(build_seconds=round(time.monotonic() - started, 3))
 
 
-def lower(job: CompressionJob, candidate: Candidate, folder: Path) -> Lowered:
-    """Build the candidate in this process, in a folder of its own."""
-    folder.mkdir(parents=True, exist_ok=True)
+def lower(job: CompressionJob, candidate: Candidate) -> Lowered:
+    """Build the candidate in this process, with a scratch folder that nobody else can write to."""
+    Path(tempfile.gettempdir()).mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have cleaned up
+    folder = Path(tempfile.mkdtemp(prefix="ace-build-"))
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)
+    with ExitStack() as on_failure:
+        on_failure.callback(remove)
+        lowered = _lowered_in(folder, job, candidate)
+        weakref.finalize(lowered, remove)
+        on_failure.pop_all()
+    return lowered
+
+
+def _lowered_in(folder: Path, job: CompressionJob, candidate: Candidate) -> Lowered:
     first = job.captured.graphs()[0].captured
     improved = replace(candidate.plan, plan=candidate.weights_for or candidate.plan.plan)
     captured, shared = job.improvements.capture_for(improved, candidate.methods, first, job.shared)
@@ -188,19 +203,18 @@ def refuse_if_misread(job: CompressionJob, candidate: Candidate) -> None:
 
 def _problem_at_fp32(job: CompressionJob, beside: Candidate) -> Problem | None:
     """Why fp32 of a candidate's target is wrong; None if it is right, or cannot be built, which proves nothing."""
-    with tempfile.TemporaryDirectory(prefix="ace-fp32-", ignore_cleanup_errors=True) as folder:
-        try:
-            built_at_fp32(job, beside, Path(folder))
-        except AceError as error:
-            if error.problem.code is ErrorCode.CANCELLED:
-                raise
-            return error.problem if error.problem.code is ErrorCode.WRONG_CAPTURE else None
-        except Exception:  # noqa: BLE001 - border: a runtime's own library may raise anything
-            return None
+    try:
+        built_at_fp32(job, beside)
+    except AceError as error:
+        if error.problem.code is ErrorCode.CANCELLED:
+            raise
+        return error.problem if error.problem.code is ErrorCode.WRONG_CAPTURE else None
+    except Exception:  # noqa: BLE001 - border: a runtime's own library may raise anything
+        return None
     return None
 
 
-def built_at_fp32(job: CompressionJob, beside: Candidate, folder: Path) -> Lowered | None:
+def built_at_fp32(job: CompressionJob, beside: Candidate) -> Lowered | None:
     """fp32 of a candidate's target, compared with eager; None if the target cannot do it.
 
     Raises: AceError as `lower` and `check` do.
@@ -210,7 +224,7 @@ def built_at_fp32(job: CompressionJob, beside: Candidate, folder: Path) -> Lower
         return None
     job.reporter.phase(Phase.LOWER, f"{made.label}, to compare with")
     quiet = replace(job, reporter=job.reporter.quiet())  # what is warned of here concerns nothing that is saved
-    made.lowered = lower(quiet, made, folder)
+    made.lowered = lower(quiet, made)
     check(quiet, made)
     return made.lowered
 

@@ -6,7 +6,6 @@ number of threads, and starts in milliseconds.
 
 import json
 import platform
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +23,10 @@ from ace_studio.engine.targets.torch.program import PROGRAM_NAME, FlatFunction, 
 from ace_studio.engine.torch_private.inductor import CompiledNode, open_package, package_frozen
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
+from ace_studio.records.safe_file import link_or_copy
 from ace_studio.records.tensors import SizeLimit, size_limits
 
 _THREADS, _INPUTS = "ace_threads", "ace_inputs"
-_BUILD_FOLDER = "package"
 _READ_ERRORS = (RuntimeError, OSError, ValueError, KeyError, AssertionError)
 
 
@@ -41,9 +40,7 @@ class AotiTarget(InductorTarget):
         rewritten = apply_plan(
             job.captured, job.plan, calibration=job.calibration, reporter=job.reporter, ranges=job.ranges
         )
-        folder = job.folder / _BUILD_FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / PROGRAM_NAME
+        path = job.folder / PROGRAM_NAME
         nodes = build_package(rewritten.graph_module, path, job)
         job.reporter.warn(
             "artifact-options",
@@ -72,14 +69,10 @@ class AotiLowered(TorchLowered):
         return self.actuals(self._nodes, runtime="AOTInductor")
 
     def save(self, folder: Path) -> Path:
-        """Move the package into the folder at the first call, copy it later; the running code was unpacked before."""
+        """Put the package into the folder too; the running code was unpacked before."""
         path = folder / PROGRAM_NAME
-        if self._path.parent.name == _BUILD_FOLDER:
-            shutil.move(self._path, path)
-            self._path.parent.rmdir()
-            self._path = path
-        elif path != self._path:
-            shutil.copyfile(self._path, path)
+        if path != self._path:
+            link_or_copy(self._path, path)
         return path
 
 

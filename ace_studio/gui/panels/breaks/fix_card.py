@@ -12,6 +12,7 @@ from ace_studio.gui.widgets.small import button, label, selectable
 from ace_studio.gui.words.formatting import plural, seconds_text, sentence
 from ace_studio.records.errors import ErrorCode, explained
 from ace_studio.records.fixes import CaptureOutcome, FixReport, FixStatus
+from ace_studio.records.safe_file import write_atomically
 from ace_studio.session.session import Session
 
 STATUS_WORDS: dict[FixStatus, tuple[str, str, str]] = {
@@ -136,4 +137,4 @@ class FixCard(QFrame):
             return
         what, remedy = tr("The patch could not be saved"), tr("Choose a folder that you may write to")
         with self._session.reporting(), explained(ErrorCode.NOT_FOUND, what, remedy=remedy, where=path):
-            Path(path).write_text(self.fix.patch, encoding="utf-8")
+            write_atomically(Path(path), self.fix.patch.encode())

@@ -1,6 +1,5 @@
 """The panel: axes at the left, results at the right, and above what starts and stops the sweep and says how it is."""
 
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from ace_studio.gui.words.formatting import bytes_text, decibel_text, plural, se
 from ace_studio.gui.words.problems import question_text
 from ace_studio.gui.words.steps import why_no_model
 from ace_studio.records.errors import ErrorCode, Problem, explained
+from ace_studio.records.safe_file import open_inside, write_atomically
 from ace_studio.records.sweeps import RowStatus, SweepRow, SweepStatus, with_front
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
@@ -224,8 +224,9 @@ class SweepPanel(Panel):
         path, _ = QFileDialog.getSaveFileName(self, tr("Export the table"), name, f"CSV, Parquet ({' '.join(kinds)})")
         if path:
             source = kinds.get(f"*{Path(path).suffix}", self._folder / _TABLES[0])
-            with self.session.reporting(), explained(ErrorCode.NOT_FOUND, tr("The table was not saved"), where=path):
-                shutil.copyfile(source, path)
+            not_saved = explained(ErrorCode.NOT_FOUND, tr("The table was not saved"), where=path)
+            with self.session.reporting(), not_saved, open_inside(source, self._folder) as table:
+                write_atomically(Path(path), table.read())
 
 
 def preview_words(preview: SweepPreview, state: SweepState) -> str:

@@ -1,5 +1,6 @@
 """Artifacts are proven in processes of their own, several at once; what one proof finds concerns its candidate only."""
 
+import gc
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,12 +17,13 @@ from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.saving import export_all, report_ops
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.engine.report import write_report
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.results import INPUTS_NAME, Baseline, OpSupport, RunStatus, SupportStatus
+from ace_studio.records.results import INPUTS_NAME, Baseline, OpSupport, Result, ResultStatus, RunStatus, SupportStatus
 from ace_studio.records.safe_file import file_sha256
 from tests.engine.captured import job_of
 
@@ -74,6 +76,70 @@ def test_an_artifact_that_does_not_hold_up_is_the_failure_of_its_candidate_alone
     assert (right.run.status, right.run.verified) == (RunStatus.OK, True)
     assert (wrong.run.status, wrong.run.verified) == (RunStatus.FAILED, False)
     assert wrong.run.error.what == "It gives other numbers"
+
+
+def saved_by_every_quick_target(output, monkeypatch):
+    """Save a candidate of each target that builds in tenths of a second into ``output``, with a report."""
+    monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: 1)
+    torch.manual_seed(0)
+    loaded = LoadedModel(module=nn.Linear(4, 4).eval(), source=output, sha256="")
+    names = [name for name in ("eager", "onnxruntime", "openvino", "litert", "executorch") if name in TARGETS]
+    with torch.no_grad():
+        job = job_of(loaded, torch.randn(2, 4), output=output)
+        for name in names:
+            if TARGETS[name].available().ok:
+                try_plan(job, TARGETS[name], PLANS[0])
+        export_all(job)
+    runs = tuple(one.run for one in job.state.candidates)
+    result = Result(status=ResultStatus.OK, fingerprint="f", environment={}, runs=runs)
+    write_report(result, job.captured.table, output)
+    return runs
+
+
+def test_nothing_that_a_run_writes_goes_through_a_link_that_somebody_planted(tmp_path, monkeypatch):
+    """Every file of a run is planted as a link to a canary, or to a new file in somebody's home, before the next."""
+    first, out, home = (tmp_path / name for name in ("first", "out", "home"))
+    for folder in (first, out, home):
+        folder.mkdir()
+    saved_by_every_quick_target(first, monkeypatch)
+    names = [path.relative_to(first) for path in sorted(first.rglob("*")) if path.is_file()]
+    assert {"result.json", "report.html", "model.onnx", "model.pt2"} <= {name.name for name in names}
+    for number, name in enumerate(names):
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).symlink_to(home / str(number))
+        if number % 2:
+            (home / str(number)).write_text("mine")
+    before = {path.name: path.read_text() for path in home.iterdir()}
+    runs = saved_by_every_quick_target(out, monkeypatch)
+    assert {path.name: path.read_text() for path in home.iterdir()} == before
+    assert [run.status for run in runs] == [RunStatus.OK] * len(runs)
+    assert not [name for name in names if (out / name).is_symlink() or not (out / name).is_file()]
+
+
+@pytest.mark.parametrize("planted", ["artifacts", "artifacts/00-eager-fp32"])
+def test_no_artifact_is_written_into_a_folder_that_a_link_leads_to(job, tmp_path, monkeypatch, planted):
+    monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: 1)
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / planted).parent.mkdir(exist_ok=True)
+    (tmp_path / planted).symlink_to(home)
+    export_all(job)
+    first = job.state.candidates[0].run
+    assert (first.status, first.error.code) == (RunStatus.FAILED, ErrorCode.USAGE)
+    assert "a link or a file is on the way" in first.error.why
+    assert not list(home.iterdir())
+
+
+def test_what_was_built_takes_its_scratch_folder_with_it(job, monkeypatch):
+    monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: 1)
+    candidate = job.state.candidates[0]
+    scratch = candidate.lowered._job.folder
+    assert scratch.is_dir()
+    assert not scratch.is_relative_to(job.output)
+    job.state.candidates.clear()
+    del candidate
+    gc.collect()
+    assert not scratch.exists()
 
 
 def test_a_stop_ends_the_wait_for_proofs(job, monkeypatch):

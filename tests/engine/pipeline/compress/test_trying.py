@@ -79,7 +79,7 @@ def ruined(job, monkeypatch):
     )
     computed, asked = [job.captured.module], []
 
-    def lower(_, made, __):
+    def lower(_, made):
         asked.append(made.label)
         return computed[0]
 

@@ -134,6 +134,12 @@ def test_the_report_is_opened_and_the_table_exported(sweeping, tmp_path, monkeyp
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "mine.csv"), ""))
     panel.export_button.click()
     assert (tmp_path / "mine.csv").read_text().startswith("job,recipe,axis.threads")
+    (tmp_path / "key").write_text("secret")
+    (out / "sweep.csv").unlink()
+    (out / "sweep.csv").symlink_to(tmp_path / "key")
+    (tmp_path / "mine.csv").unlink()
+    panel.export_button.click()
+    assert not (tmp_path / "mine.csv").exists()
 
 
 def test_code_that_was_refused_is_trusted_by_a_button_that_names_it(sweeping, tmp_path):

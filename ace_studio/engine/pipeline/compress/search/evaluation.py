@@ -10,6 +10,7 @@ import msgspec
 from ace_studio.engine import export, measure
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.saving import save_artifact
 from ace_studio.engine.pipeline.compress.search.prices import PricedBuild
 from ace_studio.engine.pipeline.compress.search.steps import (
     BuildTimes,
@@ -283,6 +284,4 @@ def _time_quickly(job: CompressionJob, candidate: Candidate) -> None:
 
 
 def _weigh(job: CompressionJob, candidate: Candidate) -> None:
-    assert candidate.lowered is not None
-    path = candidate.lowered.save(job.folder_of(candidate))
-    candidate.note(size_bytes=export.artifact_bytes(path))
+    candidate.note(size_bytes=export.artifact_bytes(save_artifact(job, candidate)))

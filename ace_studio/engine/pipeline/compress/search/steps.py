@@ -23,7 +23,7 @@ from ace_studio.records.goals import latency_ratio, misses, step_figures
 from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.recipes.recipe import AdviceOrigin, Goal, ImproveMethod, LimitsChoice, SensitivityChoice
 from ace_studio.records.results import Baseline, RunStatus, SearchStep
-from ace_studio.records.safe_file import write_atomically
+from ace_studio.records.safe_file import read_or_none, write_atomically
 
 FILE_NAME = "search.json"
 MOST_KEPT = 100
@@ -88,11 +88,8 @@ class StepStore:
             self._paths.append(cache / f"{job}.{FILE_NAME}")
         self._saved = SavedSearch(job=job, versions=package_versions())
         for path in self._paths:
-            try:
-                stored = msgspec.json.decode(path.read_bytes(), type=SavedSearch)
-            except (OSError, msgspec.DecodeError):
-                continue
-            if (stored.job, stored.versions) == (job, self._saved.versions):
+            stored = read_or_none(path, SavedSearch)
+            if stored is not None and (stored.job, stored.versions) == (job, self._saved.versions):
                 self._saved.steps = {**stored.steps, **self._saved.steps}
                 self._saved.times = {**stored.times, **self._saved.times}
 
