@@ -15,9 +15,10 @@ from ace_studio.engine.load import without_script
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
 from ace_studio.engine.targets.base import CompiledModule, Lowered
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.fixes import FixReport, ranked_fixes
 from ace_studio.records.messages import Event
+from ace_studio.records.private_folder import temporary_base, use_private_caches
 from ace_studio.records.recipes.check import recipe_faults
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
@@ -293,12 +294,15 @@ def compile(  # noqa: PLR0913 - the product's name, and one keyword per choice o
         ),
         reference=reference,
     )
-    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-"))
+    folder = Path(out) if out is not None else Path(tempfile.mkdtemp(prefix="ace-studio-", dir=temporary_base()))
     return _compiled(loaded, recipe, folder, Reporter(on_event, job="compile"))
 
 
 def _compiled(loaded: LoadedModel, recipe: Recipe, folder: Path, reporter: Reporter) -> CompileResult:
     make_output_folder(folder)
+    what, remedy = "No folder for compiled code is yours alone", "Set XDG_CACHE_HOME to a folder of your own"
+    with explained(ErrorCode.SYSTEM, what, remedy=remedy):
+        use_private_caches()
     ready = pipeline.make_ready(loaded, recipe, Path.cwd(), reporter=reporter, must_fit=True)
     prepared = pipeline.prepare_model(ready, recipe, reporter=reporter)
     captured, report = pipeline.capture(prepared.ready, recipe, reporter=reporter)

@@ -18,7 +18,7 @@ from ace_studio.engine.fresh.processes import OF_ONE_PROCESS
 from ace_studio.jobs import launch
 from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.jobs.executors import WorkerExecutor
-from ace_studio.records.scratch import SHARED_VARIABLE, compiled_code_folder
+from ace_studio.records.private_folder import compiled_code_folder
 from tests import seconds
 from tests.forked_engines import ForkServer
 
@@ -43,7 +43,7 @@ def _isolate_user_folders() -> None:
 
 def _isolate_temporary_files() -> None:
     """Temporary files of tests and their processes are thrown away too; what many runs share and pytest's own stay."""
-    before = os.environ.setdefault(SHARED_VARIABLE, tempfile.gettempdir())
+    before = tempfile.gettempdir()
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", before)
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", compiled_code_folder(Path(before)))
     tempfile.tempdir = os.environ["TMPDIR"] = str(_user_folders / "tmp")

@@ -20,7 +20,8 @@ from ace_studio.jobs.boot import CONFIG_VARIABLE
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.engine_packs import best_pack
 from ace_studio.jobs.processes import MARK_VARIABLE
-from ace_studio.records.scratch import SHARED_VARIABLE, make_scratch, remove_scratch
+from ace_studio.records.private_folder import LIBRARY_CACHES
+from ace_studio.records.scratch import make_scratch, remove_scratch
 
 BOOT_FILE = Path(__file__).with_name("boot.py")
 TOKEN_TIMEOUT_S = 2.0
@@ -133,11 +134,10 @@ def _own_caches(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     """
     home = Path(inherited.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     read_only = {"HF_HOME": home / "huggingface", "TORCH_HOME": home / "torch"}
-    moved = ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
     return {
         **{name: inherited.get(name, str(folder)) for name, folder in read_only.items()},
-        **{name: str(Path(scratch, name.lower())) for name in moved},
-        SHARED_VARIABLE: str(scratch),
+        **{name: str(scratch / folder) for name, folder in LIBRARY_CACHES.items()},
+        "XDG_CACHE_HOME": str(scratch / "cache"),
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.private_folder import private_folder
 from ace_studio.records.recipes.paths import relative_to, with_paths
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import file_sha256, leads_out, link_or_copy, write_atomically
@@ -124,7 +125,7 @@ def unpack(bundle: Bundle, contents: Mapping[str, bytes], store: Path, root: Pat
 
     Raises: AceError(BAD_FILE) if another content does not have its hash, or a path leaves the root.
     """
-    store.mkdir(parents=True, exist_ok=True)
+    private_folder(store)
     for file in bundle.files:
         target = (root / file.path).resolve()
         kept = store / file.sha256

@@ -116,7 +116,12 @@ def read_or_before(path: Path, kind: type[KeptT]) -> tuple[KeptT | None, str]:
 
 
 def write_atomically(
-    path: Path, content: bytes, *, keep_backup: bool = False, mode: int | None = None, sync: bool = True
+    path: Path,
+    content: bytes,
+    *,
+    keep_backup: bool = False,
+    mode: int | None = None,
+    sync: bool = True,
 ) -> None:
     """Replace the file's content atomically: temporary file beside it, write, fsync, rename, fsync the folder.
 

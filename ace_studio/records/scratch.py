@@ -4,9 +4,7 @@ The parent makes it and removes it. If the parent was killed, the guard does, an
 says whose it is. Standard library only: boot imports it.
 """
 
-import getpass
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -14,60 +12,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-SHARED_VARIABLE = "ACE_STUDIO_SHARED_TMP"
-"""Tells a worker the temporary folder of the user, for what several workers share."""
+from ace_studio.records.private_folder import library_caches, temporary_base
+
 _PREFIX = "ace-w"
-_PROBE_BYTES = 100_000
 
 
 def make_scratch(environment: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
-    """Make the temporary folder of a new worker; returns it and the variables that name it.
-
-    Compiled code that libraries keep in the temporary folder on purpose stays where it was, if it can be written there.
+    """Make the temporary folder of a new worker; returns it and the variables that name it and `library_caches`.
 
     Args:
         environment: Of the new worker; its ``TMPDIR`` is where the folder is made.
 
     Raises: OSError if nothing can be written there.
     """
-    base = Path(environment.get("TMPDIR", "") if os.name == "posix" else "")
-    if not base.is_absolute() or not base.is_dir():
-        base = Path(tempfile.gettempdir())
+    base = temporary_base(environment.get("TMPDIR", "") if os.name == "posix" else "")
     _remove_orphans(base)
     scratch = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{process_mark(os.getpid())}-", dir=base))
-    shared = environment.get(SHARED_VARIABLE) or str(base)
-    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch)) | {SHARED_VARIABLE: shared}
-    kept = environment.get("TORCHINDUCTOR_CACHE_DIR") or compiled_code_folder(Path(shared))
-    variables["TORCHINDUCTOR_CACHE_DIR"] = kept if _takes_files(Path(kept)) else str(scratch / "compiled")
-    return scratch, variables
-
-
-def _takes_files(folder: Path) -> bool:
-    """Whether files can be written there. Torch says of a cache where they cannot that the model has no graph."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
-            return probe.write(bytes(_PROBE_BYTES)) == _PROBE_BYTES
-    except OSError:
-        return False
-
-
-def shared_temporary_folder() -> Path:
-    """The temporary folder of the user, also in a worker."""
-    return Path(os.environ.get(SHARED_VARIABLE) or tempfile.gettempdir())
-
-
-def compiled_code_folder(base: Path) -> str:
-    """Where torch keeps compiled code, named as it does by default."""
-    return str(base / ("torchinductor_" + re.sub(r'[\\/:*?"<>|]', "_", user_name())))
-
-
-def user_name() -> str:
-    """The name of this user, or its number."""
-    try:
-        return getpass.getuser()
-    except (KeyError, ImportError, OSError):
-        return f"uid_{os.getuid()}" if hasattr(os, "getuid") else "unknown_user"
+    variables = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))
+    return scratch, variables | library_caches(environment, shared=base, instead=scratch)
 
 
 def remove_scratch(scratch: Path) -> None:

@@ -6,10 +6,10 @@ such as what a job is and what it leaves, is in `sweeps.work` and `sweeps.runnin
 
 import importlib.util
 import queue
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import dask
@@ -18,6 +18,7 @@ from distributed.client import ClosedClientError
 from distributed.comm.addressing import get_address_host_port
 
 from ace_studio.records.errors import AceError, ErrorCode, message_of
+from ace_studio.records.private_folder import temporary_base
 from ace_studio.records.sending import LeavingFile
 from ace_studio.sweeps.work import SweepWorker, forget_starts, run_task
 
@@ -48,7 +49,7 @@ def local_cluster(cores: Sequence[list[int]]) -> Iterator[LocalCluster]:
     Only this user can talk to it: the connections are encrypted with a key that exists for as long as the cluster.
     """
     with ExitStack() as opened:
-        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-dask-"))
+        folder = opened.enter_context(TemporaryDirectory(prefix="ace-studio-dask-", dir=temporary_base()))
         opened.enter_context(dask.config.set(scheduler_settings()))
         cluster = opened.enter_context(
             LocalCluster(  # type: ignore[no-untyped-call]

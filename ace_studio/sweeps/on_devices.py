@@ -47,10 +47,8 @@ class SweepDevices:
     what is reported belong to the thread that calls these methods.
     """
 
-    def __init__(
-        self, rows: list[SweepRow], history: History, *, locks: tuple[str, ...], trust: bool, word: Word
-    ) -> None:
-        """``locks``: locked while a device of this machine measures. ``trust``: whether all artifacts may be opened.
+    def __init__(self, rows: list[SweepRow], history: History, *, trust: bool, word: Word) -> None:
+        """``trust``: whether all artifacts may be opened.
 
         ``word``: what may be sent.
 
@@ -58,7 +56,7 @@ class SweepDevices:
         """
         kept = DeviceList.of_user()
         self._devices: dict[str, Device] = {name: kept.get(name) for row in rows if (name := device_of(row))}
-        self._history, self._locks, self._trusts_all, self._word = history, locks, trust, word
+        self._history, self._trusts_all, self._word = history, trust, word
         self._store = TrustStore(UserFolders.of_user().trust)
         self._orders: dict[str, queue.SimpleQueue[_Order | None]] = {}
         self._came: queue.SimpleQueue[tuple[_Order, str | Measured | AceError]] = queue.SimpleQueue()
@@ -173,7 +171,6 @@ class SweepDevices:
             is_trusted=lambda sha256: self._trusts_all or known(sha256),
             tell=told,
             started=self._started(order.device),
-            locks=self._locks,
             word=self._word,
         )
 

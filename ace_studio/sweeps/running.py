@@ -42,7 +42,7 @@ from ace_studio.sweeps.mlflow_log import MlflowLog
 from ace_studio.sweeps.on_devices import SweepDevices, device_of
 from ace_studio.sweeps.slurm import slurm_cluster, slurm_workers
 from ace_studio.sweeps.tables import write_tables
-from ace_studio.sweeps.work import Task, TaskAnswer, timing_lock
+from ace_studio.sweeps.work import Task, TaskAnswer
 
 JOBS_FOLDER = "jobs"
 _ROW_NAME, _TOPIC_NAME = "row.json", "topic.txt"
@@ -97,10 +97,7 @@ class _Running:
         self._host = platform.node()
         self._history = History.open_default()
         self._peaks = cache(self._history.usual_memory)
-        locks = (str(timing_lock()),)
-        self._devices = SweepDevices(
-            list(self._rows.values()), self._history, locks=locks, trust=options.trust, word=options.word
-        )
+        self._devices = SweepDevices(list(self._rows.values()), self._history, trust=options.trust, word=options.word)
         self._unmeasured: dict[str, SweepRow] = {}
         """Rows of an earlier call whose run is done, and was not measured on their device."""
         self._sent: dict[str, str] = {}

@@ -6,12 +6,12 @@ and nothing of the user's. The engine process is another one than the worker's: 
 
 import atexit
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -25,7 +25,7 @@ from ace_studio.records import messages
 from ace_studio.records.bundle import Bundle, unpack
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.outside import sent_along
-from ace_studio.records.private_folder import make_private
+from ace_studio.records.private_folder import temporary_base, timing_lock
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.safe_file import leads_out, open_inside
 from ace_studio.records.sending import Word
@@ -181,7 +181,8 @@ def _run(task: Task, contents: Mapping[str, bytes], temporary: ExitStack) -> Tas
     folder, output, word = Path(task.folder), Path(task.output), task.word
     trusted = set(task.trusted_sha256)
     if task.bundle is not None:
-        root = Path(temporary.enter_context(tempfile.TemporaryDirectory(prefix="ace-studio-job-"))).resolve()
+        made = TemporaryDirectory(prefix="ace-studio-job-", dir=temporary_base())
+        root = Path(temporary.enter_context(made)).resolve()
         folder = unpack(task.bundle, contents, UserFolders.of_user().state / "sweep-files", root / "files")
         trusted |= {file.sha256 for file in task.bundle.files} if task.trust else set()
         trusted |= set(sent_along(task.recipe, folder, root / "files"))
@@ -236,13 +237,6 @@ def _files_in(output: Path) -> dict[str, bytes]:
         with open_inside(path, output) as stream:
             found[path.relative_to(output).as_posix()] = stream.read()
     return found
-
-
-def timing_lock() -> Path:
-    """The file that a job of this user locks on this machine while it measures; homes may be shared by machines."""
-    path = UserFolders.of_user().state / f"timing-{socket.gethostname()}.lock"
-    make_private(path.parent)
-    return path
 
 
 class _Follower:

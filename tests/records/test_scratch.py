@@ -11,7 +11,9 @@ import pytest
 
 from ace_studio.jobs.client import WorkerClient
 from ace_studio.records.messages import WorkerLost, WorkerReady
-from ace_studio.records.scratch import make_scratch, remove_scratch, shared_temporary_folder
+from ace_studio.records.private_folder import LIBRARY_CACHES
+from ace_studio.records.scratch import make_scratch, remove_scratch
+from tests.other_users import as_root, folder_of_everybody, give_away
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs /proc"),
@@ -128,7 +130,44 @@ def test_what_libraries_keep_in_the_temporary_folder_stays_where_it_was(tmp_path
     assert make_scratch({"TORCHINDUCTOR_CACHE_DIR": mine})[1]["TORCHINDUCTOR_CACHE_DIR"] == mine
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert scratch.parent == shared_temporary_folder() == tmp_path
+    assert scratch.parent == tmp_path
+
+
+def _compiled_by_default(base: Path, monkeypatch) -> Path:
+    """The folder that torch takes of itself."""
+    from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # noqa: TID251 - the name that must be met
+
+    monkeypatch.setattr("tempfile.tempdir", str(base))
+    return Path(default_cache_dir())
+
+
+@as_root
+def test_compiled_code_that_another_user_prepared_is_never_loaded(tmp_path, monkeypatch):
+    prepared = _compiled_by_default(folder_of_everybody(tmp_path / "tmp"), monkeypatch)
+    prepared.mkdir(mode=0o777)
+    give_away(prepared)
+    scratch, variables = make_scratch({"TMPDIR": str(tmp_path / "tmp")})
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        assert Path(variables[name]).is_relative_to(scratch) and Path(variables[name]).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("kind", ["open to all", "a link"])
+@pytest.mark.parametrize("name", LIBRARY_CACHES)
+def test_a_cache_of_a_library_that_others_can_change_is_replaced_by_a_private_one(tmp_path, name, kind):
+    cache = tmp_path / "cache"
+    if kind == "a link":
+        folder_of_everybody(tmp_path / "theirs")
+        cache.symlink_to(tmp_path / "theirs")
+    else:
+        folder_of_everybody(cache, 0o777)
+    scratch, variables = make_scratch({"TMPDIR": str(tmp_path), name: str(cache)})
+    assert Path(variables[name]).is_relative_to(scratch)
+
+
+def test_a_worker_has_no_temporary_folder_where_others_could_replace_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "mine"))
+    scratch, _ = make_scratch({"TMPDIR": str(folder_of_everybody(tmp_path / "open", 0o777))})
+    assert scratch.is_relative_to(tmp_path / "mine")
 
 
 def test_a_folder_that_nobody_may_write_is_removed(tmp_path):

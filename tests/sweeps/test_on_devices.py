@@ -28,10 +28,9 @@ def measured(monkeypatch, tmp_path):
     """Plays the devices; returns what was measured."""
     asked = []
 
-    def answer(device, result, folder, *, indices, is_trusted, tell, started, locks, word):
+    def answer(device, result, folder, *, indices, is_trusted, tell, started, word):
         asked.append((device.name, indices))
         tell({"kind": "progress", "detail": "round 1 of 2", "fraction": None})
-        assert locks
         if device.name == "broken":
             return Measured(figures={}, problems={indices[0]: LOST})
         ms = {"box": 7.0, "pi": 30.0}[device.name]

@@ -8,13 +8,7 @@ from ace_studio.records.bundle import Bundle, BundledFile
 from ace_studio.records.errors import ErrorCode
 from ace_studio.records.recipes.recipe import EngineChoice, Recipe
 from ace_studio.sweeps import work
-from ace_studio.sweeps.work import SweepWorker, Task, TaskAnswer, run_task, timing_lock
-
-
-def test_the_timing_lock_is_the_users_own_and_has_a_folder():
-    path = timing_lock()
-    assert path.parent.is_dir()
-    assert path == timing_lock()
+from ace_studio.sweeps.work import SweepWorker, Task, TaskAnswer, run_task
 
 
 def test_files_that_did_not_arrive_are_the_answer_of_the_job():

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_studio.records.private_folder import make_private
+from ace_studio.records.private_folder import private_folder, user_cache_folder, user_data_folder
 from ace_studio.records.safe_file import write_atomically
 
 FOLDER_VARIABLE = "ACE_STUDIO_CACHE"
@@ -55,11 +55,11 @@ class CaptureStore:
         limit = os.environ.get(SIZE_VARIABLE, "")
         try:
             secret = user_key(user_data_folder())
+            private_folder(folder)
         except OSError:
             return None
         limit_bytes = int(float(limit) * 1e6) if limit.replace(".", "", 1).isdigit() else DEFAULT_LIMIT_BYTES
-        store = cls(folder, secret, limit_bytes)
-        return store if store._is_usable() else None
+        return cls(folder, secret, limit_bytes)
 
     def read(self, key: str) -> dict[str, bytes] | None:
         """The parts of a capture, which becomes the most recently used; None if it is not there, damaged or foreign."""
@@ -116,22 +116,10 @@ class CaptureStore:
             path.unlink(missing_ok=True)
             left -= size
 
-    def _is_usable(self) -> bool:
-        try:
-            if not self.folder.exists():  # one that is there is used as it is, or not at all
-                make_private(self.folder)
-            status = self.folder.stat()
-        except OSError:
-            return False
-        if os.name != "posix":
-            return True
-        return status.st_uid == os.getuid() and not status.st_mode & 0o022
-
 
 def user_key(folder: Path) -> bytes:
     """The key that stored captures are signed with, made at the first use. Raises: OSError if it cannot be kept."""
-    path = folder / _KEY_NAME
-    make_private(folder)
+    path = private_folder(folder) / _KEY_NAME
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -140,21 +128,3 @@ def user_key(folder: Path) -> bytes:
     if len(key) != _MAC_BYTES:  # another process is writing it, or a full disk cut it
         raise OSError(f"{path} holds no key")
     return key
-
-
-def user_cache_folder() -> Path:
-    """The user's cache folder. The engine's interpreter may lack platformdirs, which knows it."""
-    return _user_folder("cache", "XDG_CACHE_HOME", ".cache")
-
-
-def user_data_folder() -> Path:
-    """The user's folder for data that no program may throw away."""
-    return _user_folder("data", "XDG_DATA_HOME", ".local/share")
-
-
-def _user_folder(kind: str, variable: str, default: str) -> Path:
-    try:
-        import platformdirs  # noqa: PLC0415 - optional here
-    except ImportError:
-        return Path(os.environ.get(variable) or Path.home() / default) / "ace-studio"
-    return Path(getattr(platformdirs, f"user_{kind}_path")("ace-studio", appauthor=False))

@@ -28,7 +28,8 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile
 
 from ace_studio.engine.load.trust import CodeToRun, require_trust
-from ace_studio.records.scratch import compiled_code_folder
+from ace_studio.records.private_folder import compiled_code_folder, private_folder
+from ace_studio.records.safe_file import write_atomically
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _BYTECODE_HEADER = 16
@@ -198,9 +199,25 @@ def _gated_extension(self: machinery.ExtensionFileLoader, spec: Any) -> ModuleTy
     """Compiled modules, but for those that torch's compilers have just built in folders of their own."""
     path = os.path.realpath(self.path)
     built = _folders(os.environ.get(name) or Path(default).expanduser() for name, default in _COMPILERS)
-    if GATE.is_gated(path) and _deepest(path, built) <= _deepest(path, GATE.folders):
-        GATE.check(path, Path(path).read_bytes())
-    return _plain_extension(self, spec)
+    if not GATE.is_gated(path) or _deepest(path, built) > _deepest(path, GATE.folders):
+        return _plain_extension(self, spec)
+    content = Path(path).read_bytes()
+    GATE.check(path, content)
+    return _extension_of(content, self, spec)
+
+
+def _extension_of(content: bytes, loader: machinery.ExtensionFileLoader, spec: Any) -> ModuleType:
+    """A compiled module from a private copy of the checked bytes: the system's loader takes only names.
+
+    The copy lies in a folder of its content's name, because the loader knows files by their names too. A library that
+    the module links to beside itself is not found: it would be opened by name, without a question.
+    """
+    sha256 = hashlib.sha256(content).hexdigest()
+    copy = private_folder(Path(tempfile.gettempdir(), "ace-modules", sha256)) / Path(spec.origin).name
+    write_atomically(copy, content, mode=0o600, sync=False)
+    module = _plain_extension(loader, machinery.ModuleSpec(spec.name, loader, origin=str(copy)))
+    module.__file__ = spec.origin
+    return module
 
 
 def hashes_of(files: Iterable[Path]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ace_studio.engine.own_code import own_code
 from ace_studio.records.recipes.plan import Precision, Scheme
-from ace_studio.records.safe_file import read_or_none, write_atomically
+from ace_studio.records.safe_file import read_or_none, write_private
 
 _FORMAT = 2
 _MOST_HASHED = 1 << 16
@@ -73,7 +73,6 @@ def read_scan(path: Path, key: str) -> SavedScan:
 def write_scan(path: Path, saved: SavedScan) -> None:
     """Save the scan. If the folder cannot be written, it only cannot continue later."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_atomically(path, msgspec.json.encode(saved))
+        write_private(path, msgspec.json.encode(saved))
     except OSError:
         return

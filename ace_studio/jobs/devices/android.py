@@ -4,22 +4,23 @@ ONNX Runtime's is ``onnxruntime_perf_test``, ExecuTorch's ``executor_runner``. N
 builds the runtime for the device has it, and puts it into `FOLDER` there.
 """
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ace_studio.jobs.devices.conversation import Started, Told
-from ace_studio.jobs.devices.measure_there import lock_file
 from ace_studio.jobs.devices.order import Order, SentArtifact, SentInput
 from ace_studio.records.devices import Device
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
+from ace_studio.records.private_folder import copy_if_same, open_lock, temporary_base, user_cache_folder
 
 FOLDER = "/data/local/tmp/ace-studio"
 TOOLS = {"onnxruntime": "onnxruntime_perf_test", "executorch": "executor_runner"}
@@ -148,7 +149,7 @@ def measure_android(device: Device, order: Order, *, tell: Told, started: Starte
     Raises: AceError if the device cannot be reached.
     """
     phone = Phone(device, started)
-    with _alone(device, tell), tempfile.TemporaryDirectory(prefix="ace-studio-adb-") as name:
+    with _alone(device, tell), TemporaryDirectory(dir=temporary_base()) as name:
         before, work = phone.state(), f"{FOLDER}/work"
         ready: dict[int, str] = {}
         times: dict[int, list[float]] = {}
@@ -205,10 +206,13 @@ def _laid_down(phone: Phone, artifact: SentArtifact, order: Order, here: Path, t
     inputs = f"{there}/test_data_set_0" if is_onnx else f"{there}/inputs"
     phone.shell(f"rm -rf {there}; mkdir -p {inputs}")
     for file in artifact.files:  # a copy, because adb would open whatever has the name then
-        what, where = "An artifact cannot be read", file.source.name
-        with explained(ErrorCode.NOT_FOUND, what, where=where), file.source.open() as stream:
-            (here / "artifact").write_bytes(stream.read())
-        phone.adb("push", str(here / "artifact"), f"{there}/{file.name}")
+        copy, what, where = here / "pushed", "An artifact cannot be read", file.source.name
+        with explained(ErrorCode.NOT_FOUND, what, where=where):
+            is_same = copy_if_same(file.source.path, copy, file.sha256)
+        if not is_same:
+            what, remedy = f"{file.name} changed while it was about to be measured", "Measure again"
+            raise AceError.of(ErrorCode.BAD_FILE, what, why="its SHA-256 is another one now", remedy=remedy)
+        phone.adb("push", str(copy), f"{there}/{file.name}")
     names = []
     for number, given in enumerate(order.inputs):
         names.append(f"input_{number}.pb" if is_onnx else f"input_{number}.bin")
@@ -295,7 +299,10 @@ def _alone(device: Device, tell: Told) -> Iterator[None]:
         yield
         return
     serial = re.sub(r"\W", "-", device.address)
-    with open(lock_file(str(Path(tempfile.gettempdir()) / f"ace-studio-adb-{serial}.lock")), "rb") as lock:  # noqa: PTH123
+    what, remedy = "Measurements on the device cannot take turns", "Set XDG_CACHE_HOME to a folder of your own"
+    with explained(ErrorCode.SYSTEM, what, remedy=remedy):
+        descriptor = open_lock(user_cache_folder() / f"adb-{serial}.lock")
+    with os.fdopen(descriptor, "rb") as lock:
         is_told = False
         while True:
             try:

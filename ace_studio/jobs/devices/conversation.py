@@ -13,6 +13,7 @@ from ace_studio.jobs.devices.measure_there import MARK
 from ace_studio.jobs.devices.order import BUDGET_S, Order
 from ace_studio.jobs.hosts.ssh import FIRST_WORDS, connection_problem, no_ssh, python_command, ssh_environment
 from ace_studio.jobs.launch import LaunchOptions, clean_environment, default_interpreter
+from ace_studio.records import private_folder
 from ace_studio.records.devices import Device, DeviceKind
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.sending import LeavingFile
@@ -27,7 +28,7 @@ _TAIL_BYTES = 20_000
 _END_S = 3.0
 
 
-def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> dict[str, Any]:
+def as_document(order: Order, *, is_here: bool) -> dict[str, Any]:
     """The order as ``measure_there.py`` reads it. On this machine artifacts are opened where they lie."""
     here = {file.sha256: str(file.source.path) for one in order.artifacts for file in one.files} if is_here else {}
     return {
@@ -48,7 +49,6 @@ def as_document(order: Order, *, is_here: bool, locks: tuple[str, ...] = ()) -> 
         "rounds": order.rounds,
         "budget_s": BUDGET_S,
         "here": here,
-        "locks": locks,
     }
 
 
@@ -100,7 +100,7 @@ def _converse(
     assert process.stdin and process.stdout and process.stderr
     reader = threading.Thread(target=_keep, args=(process.stderr, said), daemon=True)
     reader.start()
-    program = SCRIPT.read_bytes()
+    program = _program()
     with suppress(OSError):  # it has ended, and says why
         process.stdin.write(b"%d\n%s%s\n" % (len(program), program, json.dumps(document).encode()))
         process.stdin.flush()
@@ -119,6 +119,17 @@ def _converse(
         process.stdin.close()
     reader.join(_END_S)
     return said.decode(errors="replace"), is_done
+
+
+def _program() -> bytes:
+    """The script and the module that it imports, as one program for a Python without this package."""
+    name, source, script = (
+        private_folder.__name__,
+        Path(private_folder.__file__).read_text("utf-8"),
+        SCRIPT.read_text("utf-8"),
+    )
+    words = f"import sys,types\nm=sys.modules[{name!r}]=types.ModuleType({name!r})\nexec({source!r},vars(m))\n"
+    return f"{words}exec({script!r})\n".encode()
 
 
 def _command(device: Device) -> tuple[list[str], dict[str, str]]:

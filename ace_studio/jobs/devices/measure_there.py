@@ -1,4 +1,4 @@
-"""Sent to a Python on a device: measures artifacts there. Standard library only, for Python 3.8 and newer.
+"""Sent to a Python on a device with ``private_folder.py``: measures there. Standard library only, Python 3.8 and newer.
 
 A runtime is imported only to open an artifact of its kind. stdin begins with one line of JSON, the order. This answers
 with lines that begin with the mark, each a JSON object with ``kind``: ``need`` (contents that are not here yet, which
@@ -23,8 +23,17 @@ import time
 from pathlib import Path
 from typing import IO, Any, Callable, Iterable, Sequence  # noqa: UP035 - as Python 3.8 has them
 
+from ace_studio.records.private_folder import (
+    copy_if_same,
+    open_lock,
+    private_folder,
+    temporary_base,
+    timing_lock,
+    use_private_caches,
+    user_cache_folder,
+)
+
 MARK = "ace-studio-measure:"
-LOCK_NAME = "ace-studio-measure.lock"
 CACHE_S = 7 * 86_400.0
 """Contents that were not used for so long are removed."""
 MIN_SAMPLE_MS, LEAD_BELOW_MS = 1.0, 50.0
@@ -108,27 +117,13 @@ def number(text: str) -> float | None:
 # --- one measurement at a time ---
 
 
-def lock_file(path: str) -> int:
-    """A descriptor of the lock's file. Another user's is opened for reading, which is enough to lock it."""
-    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    for more in (0, os.O_CREAT | os.O_EXCL, 0):
-        try:
-            descriptor = os.open(path, flags | more, 0o644)
-        except (FileNotFoundError, FileExistsError):
-            continue
-        if more and hasattr(os, "fchmod"):
-            os.fchmod(descriptor, 0o644)  # whatever the umask is: every user of the machine takes turns
-        return descriptor
-    return os.open(path, flags)
-
-
-def take_lock(path: str) -> int | None:
+def take_lock(path: Path) -> int | None:
     """Wait until no other measurement runs on this machine; says once that it waits. Held until this process ends."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
         return None
-    descriptor = lock_file(path)
+    descriptor = open_lock(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -142,10 +137,7 @@ def take_lock(path: str) -> int | None:
 
 def cache_folder() -> Path:
     """Where contents lie between measurements, by their hash."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(home) / "ace-studio" / "measure-here"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
+    return private_folder(user_cache_folder() / "measure-here")
 
 
 def take_contents(wanted: Sequence[str], stream: IO[bytes]) -> dict[str, Path]:
@@ -179,15 +171,26 @@ def take_contents(wanted: Sequence[str], stream: IO[bytes]) -> dict[str, Path]:
     return {sha256: folder / sha256 for sha256 in wanted}
 
 
-def laid_out(files: Sequence[dict[str, str]], contents: dict[str, Path], folder: Path) -> Path:
-    """The files of an artifact with the names that they need, beside each other; returns the first."""
+def laid_out(files: Sequence[dict[str, str]], contents: dict[str, Path], here: Iterable[str], folder: Path) -> Path:
+    """The files of an artifact with the names that they need, beside each other in a private folder; returns the first.
+
+    Those that came are linked from where they are kept. Those that were only hashed, because they lie ``here``, are
+    copied and hashed again: what is opened is what was hashed.
+
+    Raises: NotDoneHere if one has changed.
+    """
     for one in files:
-        place = folder / one["name"]
+        source, place = contents[one["sha256"]], folder / one["name"]
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.link(str(contents[one["sha256"]]), str(place))
-        except OSError:
-            shutil.copyfile(str(contents[one["sha256"]]), str(place))
+            if one["sha256"] not in here:
+                os.link(str(source), str(place))
+                continue
+        except OSError:  # another file system, or one without links
+            pass
+        if not copy_if_same(source, place, one["sha256"]):
+            what, why = f"{one['name']} changed while it was about to be measured", "its SHA-256 is another one now"
+            raise NotDoneHere("bad-file", what, why, "Measure again when nothing writes to the folder of the run")
     return folder / files[0]["name"]
 
 
@@ -463,12 +466,13 @@ def run(order: dict[str, Any]) -> None:
     wanted |= {one["sha256"] for one in order["inputs"]}
     if sorted(wanted - set(contents)):
         contents.update(take_contents(sorted(wanted - set(contents)), sys.stdin.buffer))
-    with tempfile.TemporaryDirectory(prefix="ace-studio-measure-") as name:
+    with tempfile.TemporaryDirectory(prefix="ace-studio-measure-", dir=str(temporary_base())) as name:
         end_with_stdin(name)
-        held = [take_lock(path) for path in (str(Path(tempfile.gettempdir()) / LOCK_NAME), *order["locks"])]
+        use_private_caches()
+        held = take_lock(timing_lock())
         given = arrays(order["inputs"], contents) if version_of("numpy") else []
         carry_out(order, contents, given, Path(name))
-        del held  # they are released when this process ends
+        del held  # it is released when this process ends
     say("done")
 
 
@@ -480,11 +484,7 @@ def carry_out(order: dict[str, Any], contents: dict[str, Path], given: list[Any]
         index = artifact["index"]
         say("progress", detail=f"opening {artifact['label']}", fraction=None)
         try:
-            files = artifact["files"]
-            if files[0]["sha256"] in order["here"]:
-                path = contents[files[0]["sha256"]]
-            else:
-                path = laid_out(files, contents, folder / str(place))
+            path = laid_out(artifact["files"], contents, order["here"], folder / str(place))
             calls[index] = opened(artifact, path, order["inputs"], given, order["threads"])
         except NotDoneHere as refusal:
             code, what, why, remedy = refusal.args
@@ -512,7 +512,7 @@ def main() -> int:
         say("failed", index=None, code=code, what=what, why=why, remedy=remedy)
     except OSError as error:  # a full disk, or a folder that cannot be written
         what = f"A file could not be written on {platform.node()}"
-        remedy = "Make room there, or set XDG_CACHE_HOME and TMPDIR there to folders with room"
+        remedy = "Make room there, or set XDG_CACHE_HOME and TMPDIR there to folders of your own with room"
         say("failed", index=None, code="system", what=what, why=str(error), remedy=remedy)
     return 0
 

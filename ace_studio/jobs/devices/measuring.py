@@ -27,7 +27,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     problems: dict[int, Problem]
 
 
-def measure_on(  # noqa: PLR0913 - each is one fact of the measurement
+def measure_on(
     device: Device,
     result: Result,
     folder: Path,
@@ -36,7 +36,6 @@ def measure_on(  # noqa: PLR0913 - each is one fact of the measurement
     is_trusted: Callable[[str], bool] = lambda _sha256: False,
     tell: Told = lambda _event: None,
     started: Started = lambda _process: None,
-    locks: tuple[str, ...] = (),
     word: Word | None = None,
 ) -> Measured:
     """Measure the artifacts of a finished run on a device, all in the same rounds.
@@ -49,7 +48,6 @@ def measure_on(  # noqa: PLR0913 - each is one fact of the measurement
         is_trusted: Whether an artifact that holds code may be opened, by its SHA-256.
         tell: Gets progress and waiting, as `measure_there` says them.
         started: Gets the process, so that it can be ended from another thread.
-        locks: More files to lock there meanwhile; only for this machine.
         word: What the user named by hand to be sent.
 
     Raises: AceError if there is nothing to measure, or the device cannot be used.
@@ -80,7 +78,7 @@ def measure_on(  # noqa: PLR0913 - each is one fact of the measurement
     if device.kind is DeviceKind.ADB:
         measure_android(device, order, tell=take, started=started)
         return measured
-    document = as_document(order, is_here=is_here, locks=locks if is_here else ())
+    document = as_document(order, is_here=is_here)
     talk(device, document, contents_of(order), tell=take, started=started)
     return measured
 

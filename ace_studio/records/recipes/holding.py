@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.private_folder import user_name
 from ace_studio.records.roots import is_for_others, steady_folder
 from ace_studio.records.safe_file import decode_plain, read_plain
-from ace_studio.records.scratch import is_alive, process_mark, user_name
+from ace_studio.records.scratch import is_alive, process_mark
 
 WAIT_S = 0.3
 """A save takes milliseconds; a command may hold the file for as long as it works on it."""

@@ -1,5 +1,6 @@
 """The files that the user trusts to run, by SHA-256; stored per user, never in a project."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,6 +11,7 @@ import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, Problem, explained
 from ace_studio.records.messages import FileReport
+from ace_studio.records.private_folder import fault_of
 from ace_studio.records.safe_file import decode_plain, read_plain, write_private
 from ace_studio.records.sending import host_of
 from ace_studio.session.document import Document
@@ -25,6 +27,8 @@ class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     date: str
     """ISO 8601, UTC."""
+    identity: str = ""
+    """Of a folder: device, inode, owner and permissions. One that was deleted and made anew is another one."""
 
 
 class TrustStore:
@@ -60,12 +64,21 @@ class TrustStore:
         """The folders that hold the file and that the user trusts with all that is and will be in them."""
         place = Path(path).resolve()
         inside = {str(each) for each in (place, *place.parents)}
-        return tuple(file.path for key, file in self._files.items() if key.startswith(FOLDER) and file.path in inside)
+        named = [file for key, file in self._files.items() if key.startswith(FOLDER) and file.path in inside]
+        return tuple(file.path for file in named if _is_unchanged(file, place))
 
     def trust_folder(self, folder: Path) -> None:
-        """Remember that everything in the folder may run. Raises: AceError as `trust`."""
-        place = str(folder.resolve())
-        self.trust(place, f"{FOLDER}{place}")
+        """Remember that everything in the folder may run, which its owner put there.
+
+        Raises: AceError as `trust`; AceError(USAGE) if also others than its owner could put something there.
+        """
+        place = folder.resolve()
+        what = "This folder cannot be trusted with all that will be in it"
+        remedy = "Trust the file alone"
+        with explained(ErrorCode.USAGE, what, remedy=remedy, where=place):
+            if fault := fault_of(place, owners=(place.stat().st_uid,)):
+                raise PermissionError(errno.EPERM, fault)
+            self._add(str(place), f"{FOLDER}{place}", identity=_identity(place))
 
     def trust_covered(self, path: str, sha256: str) -> bool:
         """Trust a content for as long as its folder is. Returns: whether the content is trusted.
@@ -107,8 +120,12 @@ class TrustStore:
         if not keep:
             self._for_session[sha256] = ""
             return
-        file = TrustedFile(sha256=sha256, path=path, date=self._today().isoformat(timespec="seconds"))
-        self._write([*self._files.values(), file])
+        self._add(path, sha256)
+
+    def _add(self, path: str, sha256: str, *, identity: str = "") -> None:
+        date = self._today().isoformat(timespec="seconds")
+        file = TrustedFile(sha256=sha256, path=path, date=date, identity=identity)
+        self._write([*(one for one in self._files.values() if one.sha256 != sha256), file])
 
     def revoke(self, sha256: str) -> None:
         """Forget that this content may run. Raises: AceError as `trust`."""
@@ -126,6 +143,21 @@ class TrustStore:
                 what = "The list of trusted files could not be read, and a new one is begun"
                 raise AceError.of(ErrorCode.BAD_FILE, what, why=fault, remedy=remedy, where=str(self._path))
             write_private(self._path, msgspec.json.format(msgspec.json.encode(files), indent=2), mode=0o600)
+
+
+def _identity(folder: Path) -> str:
+    """What tells a folder from another one of its name; empty if it is not there."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return ""
+    return f"{status.st_dev}:{status.st_ino}:{status.st_uid}:{status.st_mode:o}"
+
+
+def _is_unchanged(folder: TrustedFile, place: Path) -> bool:
+    """Whether a trusted folder is the one that was trusted, and only its owner can have put the file there."""
+    now = _identity(Path(folder.path))
+    return folder.identity == now != "" and not fault_of(place, owners=(int(now.split(":")[2]),))
 
 
 def _read(path: Path) -> tuple[list[TrustedFile], str]:

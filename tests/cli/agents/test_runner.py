@@ -1,9 +1,9 @@
 """Jobs of tools: with the user's trust and no more, in one process, and cancelled when asked."""
 
-from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from ace_studio.cli.agents import runner as runner_module
 from ace_studio.cli.agents.runner import AgentRunner
@@ -155,7 +155,8 @@ class FakeSweep:
         on_event(sweeps.JobAdvanced(job="1", phase=str(Phase.LOWER)))
         row = sweeps.SweepRow(job="1", recipe="a.toml", axes={}, status=sweeps.RowStatus.DONE)
         if "ab12" not in order.trusted_sha256:
-            problem = Problem(code=ErrorCode.UNTRUSTED, what="no", where="/w/net.py", details="sha256:ab12")
+            file = f"{order.folder}/net.py"
+            problem = Problem(code=ErrorCode.UNTRUSTED, what="no", where=file, details="sha256:ab12")
             row = sweeps.SweepRow(job="1", recipe="a.toml", axes={}, status=sweeps.RowStatus.FAILED, error=problem)
         on_event(sweeps.SweepEnded(report=sweeps.SweepReport(status=sweeps.SweepStatus.OK, rows=(row,))))
 
@@ -186,10 +187,10 @@ def test_a_sweep_runs_with_the_trust_of_the_user_only_and_a_refusal_says_how_it_
     assert [(one.phase, one.detail) for one in told][-1] == (Phase.LOWER, "job 1")
 
 
-def test_what_a_trusted_folder_holds_is_swept_in_a_second_go(runner, swept, store):
-    store.trust_folder(Path("/w"))
+def test_what_a_trusted_folder_holds_is_swept_in_a_second_go(runner, swept, store, tmp_path):
+    store.trust_folder(tmp_path)
     runner.begin(lambda event: None)
-    ended = runner.sweep(ORDER, lambda event: None)
+    ended = runner.sweep(replace(ORDER, folder=str(tmp_path)), lambda event: None)
     assert [order.trusted_sha256 for order in swept] == [(), ("ab12",)]
     assert ended.report.rows[0].status is sweeps.RowStatus.DONE
 

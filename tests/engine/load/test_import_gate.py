@@ -1,5 +1,6 @@
 """Only code that the user trusts is imported, however its import comes about."""
 
+import hashlib
 import io
 import py_compile
 import shutil
@@ -8,7 +9,7 @@ import sysconfig
 import zipimport
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module, machinery
+from importlib import import_module, machinery, util
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -22,7 +23,9 @@ from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.safe_file import file_sha256
 from tests.engine.load.samples import NET_SOURCE, Payload, Plain, load, write_net
+from tests.other_users import as_root, folder_of_everybody, give_away
 
+SUFFIX = machinery.EXTENSION_SUFFIXES[0]
 EVIL = "import os\nos.mkdir({mark!r})\nVALUE = 1\n"
 HOOKS = (
     (machinery.SourceFileLoader, "get_code"),
@@ -477,3 +480,47 @@ def test_a_link_to_a_library_that_is_swapped_before_it_is_read_runs_nothing(fold
     assert refused(folder, "net.py", trusted=sha256_of(net)) == ["evil"]
     assert seen
     assert not mark.exists()
+
+
+def _compiled_twice(folder: Path) -> tuple[Path, bytes]:
+    """A compiled module of the standard library as a user's own, and the content of another one."""
+    one, other = (Path(sysconfig.get_path("stdlib"), "lib-dynload", name + SUFFIX) for name in ("_bisect", "_heapq"))
+    if not one.is_file() or not other.is_file():
+        pytest.skip("this Python has these modules built in")
+    place = folder / one.name
+    place.write_bytes(one.read_bytes())
+    return place, other.read_bytes()
+
+
+def test_a_compiled_module_that_is_swapped_after_it_was_hashed_does_not_run(tmp_path, monkeypatch):
+    place, swapped = _compiled_twice(tmp_path)
+    GATE.begin({hashlib.sha256(place.read_bytes()).hexdigest()}.__contains__)
+    GATE.add_folder(tmp_path)
+    real = GATE.check
+
+    def check_and_swap(file, content):
+        real(file, content)
+        place.write_bytes(swapped)
+
+    monkeypatch.setattr(GATE, "check", check_and_swap)
+    spec = util.spec_from_file_location("_bisect", place)
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.bisect_right([1, 2], 1) == 1 and module.__file__ == str(place)
+    assert place.read_bytes() == swapped
+
+
+@as_root
+def test_the_copy_of_a_compiled_module_is_never_taken_from_a_folder_of_another_user(tmp_path, monkeypatch):
+    place, swapped = _compiled_twice(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(folder_of_everybody(tmp_path / "tmp")))
+    sha256 = hashlib.sha256(place.read_bytes()).hexdigest()
+    prepared = tmp_path / "tmp" / "ace-modules" / sha256
+    prepared.mkdir(parents=True)
+    (prepared / place.name).write_bytes(swapped)
+    for folder in (prepared, prepared.parent):
+        give_away(folder)
+    GATE.begin({sha256}.__contains__)
+    GATE.add_folder(tmp_path)
+    with pytest.raises(PermissionError, match="another user"):
+        util.module_from_spec(util.spec_from_file_location("_bisect", place))

@@ -4,12 +4,13 @@ import os
 
 import pytest
 
-from ace_studio.jobs.devices.android import FOLDER, executor_times, onnx_times, tensor_proto
+from ace_studio.jobs.devices.android import FOLDER, executor_times, measure_android, onnx_times, tensor_proto
 from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.jobs.devices.order import SentInput
 from ace_studio.records.devices import make_device
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.jobs.devices.runs import finding, result_of, run_of
+from tests.other_users import as_root, give_away
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the adb of the tests is a shell script")
 PHONE = make_device("phone", "adb:S1")
@@ -143,3 +144,26 @@ def test_what_a_strangers_folder_links_to_is_not_pushed(adb, out, tmp_path_facto
     measured = measure_on(PHONE, result_of(run_of(artifact="a.onnx")), out)
     assert measured.problems[0].code is ErrorCode.BAD_FILE and str(diary) in measured.problems[0].why
     assert not (out / "calls").exists() or not any("push" in one for one in calls())
+
+
+def test_an_artifact_that_is_swapped_after_it_was_hashed_is_not_sent(adb, out, monkeypatch):
+    calls = adb()
+
+    def swap_and_measure(*given, **more):
+        (out / "a.onnx").write_bytes(b"swapped")
+        measure_android(*given, **more)
+
+    monkeypatch.setattr("ace_studio.jobs.devices.measuring.measure_android", swap_and_measure)
+    measured = measure_on(PHONE, result_of(run_of(artifact="a.onnx"), inputs=(finding(sizes=(1, 4)),)), out)
+    assert measured.problems[0].code is ErrorCode.BAD_FILE and not measured.figures
+    assert not [line for line in calls() if " push " in line and "input_" not in line]
+
+
+@as_root
+def test_a_lock_of_another_user_is_refused_with_a_reason(adb, out, cache):
+    adb()
+    cache.parent.mkdir(parents=True)
+    give_away(cache.parent)
+    with pytest.raises(AceError) as caught:
+        measure_on(PHONE, result_of(run_of(artifact="a.onnx"), inputs=(finding(sizes=(1, 4)),)), out)
+    assert caught.value.problem.code is ErrorCode.SYSTEM and "another user" in caught.value.problem.why

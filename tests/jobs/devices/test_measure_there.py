@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from ace_studio.jobs.devices import measure_there as there
+from ace_studio.records import private_folder
 
 
-def test_it_imports_the_standard_library_only():
-    tree = ast.parse(Path(there.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize("module", [there, private_folder])
+def test_it_imports_the_standard_library_and_the_module_that_is_sent_with_it_only(module):
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        assert all(name.partition(".")[0] in sys.stdlib_module_names for name in names), names
+        known = {*sys.stdlib_module_names, "platformdirs"}
+        assert all(name.partition(".")[0] in known or name == private_folder.__name__ for name in names), names
 
 
 def test_it_is_python_3_8():
@@ -46,10 +49,10 @@ def test_a_system_that_says_nothing_gives_no_figures(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="flock is POSIX")
 def test_one_measurement_at_a_time_and_the_one_that_waits_says_why(tmp_path):
-    lock = str(tmp_path / "lock")
-    held = there.take_lock(lock)
+    held = there.take_lock(tmp_path / "lock")
     assert held is not None
-    program = f"from ace_studio.jobs.devices import measure_there as m; m.take_lock({lock!r}); m.say('got')"
+    words = "from ace_studio.jobs.devices import measure_there as m; from pathlib import Path; "
+    program = f"{words}m.take_lock(Path({str(tmp_path / 'lock')!r})); m.say('got')"
     waiting = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     with waiting:
         assert waiting.stdout is not None
@@ -57,14 +60,6 @@ def test_one_measurement_at_a_time_and_the_one_that_waits_says_why(tmp_path):
         assert '"kind": "waiting"' in first and "another measurement runs on" in first
         os.close(held)
         assert '"kind": "got"' in waiting.stdout.readline()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="flock is POSIX")
-def test_the_lock_is_never_opened_through_a_link(tmp_path):
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / "lock").symlink_to(tmp_path / "mine")
-    with pytest.raises(OSError, match="lock"):
-        there.lock_file(str(tmp_path / "lock"))
 
 
 def test_contents_are_asked_for_once_and_forgotten_after_a_week(cache, capfd):
@@ -84,6 +79,13 @@ def test_a_content_that_arrives_otherwise_than_it_was_sent_is_refused(cache):
     with pytest.raises(there.NotDoneHere, match="did not arrive"):
         there.take_contents(["0" * 64], io.BytesIO(b"3\nabc"))
     assert list(cache.iterdir()) == []
+
+
+def test_contents_are_never_kept_where_another_user_could_put_them(cache):
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    with pytest.raises(PermissionError, match="other users may write"):
+        there.take_contents([], io.BytesIO())
 
 
 def test_inputs_get_the_memory_layout_that_the_graph_needs(tmp_path):

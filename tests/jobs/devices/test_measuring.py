@@ -12,13 +12,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from ace_studio.jobs.devices.conversation import talk
 from ace_studio.jobs.devices.measuring import check_device, measure_on
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
 from ace_studio.records.devices import HERE, THIS_MACHINE, make_device
 from ace_studio.records.errors import AceError, ErrorCode
+from ace_studio.records.private_folder import compiled_code_folder, open_lock, timing_lock
 from tests.jobs.devices.runs import result_of, run_of, write_run
 from tests.jobs.hosts.pretended_ssh import CANARY, needs_posix, pretend_ssh
 from tests.jobs.hosts.ssh_host import HOST, needs_ssh
+from tests.other_users import as_root, folder_of_everybody, give_away
 
 BOX = make_device("box", HOST, sys.executable)
 
@@ -167,8 +170,6 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
     import fcntl
     import tempfile
 
-    from ace_studio.jobs.devices import measure_there
-
     recipe = 'format = 1\n[model]\nsource = "m.py"\n[measure]\nrounds = 10000000\n'  # it would go on for 20 s
     process = []
 
@@ -179,7 +180,7 @@ def test_a_connection_that_ends_also_ends_the_measurement_there(host, run, tmp_p
     before = set(Path(tempfile.gettempdir()).glob("ace-studio-measure-*"))
     with pytest.raises(AceError):
         measure_on(BOX, replace(run, recipe=recipe), tmp_path / "out", tell=tell, started=process.append)
-    lock, until = measure_there.lock_file(f"{tempfile.gettempdir()}/{measure_there.LOCK_NAME}"), time.monotonic() + 10
+    lock, until = open_lock(host.home / ".local/state/ace-studio" / timing_lock().name), time.monotonic() + 10
     try:
         while time.monotonic() < until:
             try:
@@ -211,3 +212,88 @@ def test_what_a_strangers_folder_links_to_is_sent_to_no_device(planted, tmp_path
         if planted == "model.onnx.data":
             assert measured.problems[0].code is ErrorCode.BAD_FILE
     assert CANARY not in ssh.received
+
+
+@pytest.fixture
+def runtime(tmp_path, monkeypatch):
+    """A runtime that runs the Python in an artifact, as torch does; it is found before the real one."""
+    folder = tmp_path / "runtime"
+    (folder / "onnxruntime-1.0.dist-info").mkdir(parents=True)
+    (folder / "onnxruntime-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: onnxruntime\nVersion: 1.0\n"
+    )
+    (folder / "onnxruntime.py").write_text(RUNTIME)
+    monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+
+RUNTIME = """
+class SessionOptions:
+    def add_session_config_entry(self, key, value): pass
+
+class InferenceSession:
+    def __init__(self, path, options, providers):
+        _, mark, code = open(path, "rb").read().partition(b"#code")
+        exec(code)
+    def get_inputs(self): return []
+    def get_outputs(self): return []
+    def run(self, names, feed): pass
+"""
+
+
+def test_an_artifact_that_is_swapped_after_it_was_hashed_does_not_run(run, runtime, tmp_path, monkeypatch):
+    canary, artifact = tmp_path / "canary", tmp_path / "out" / str(run.runs[0].artifact)
+    payload = f"#code\nopen({str(canary)!r}, 'w').close()\n".encode()
+
+    def swap_and_talk(*given, **more):
+        artifact.write_bytes(payload)
+        talk(*given, **more)
+
+    monkeypatch.setattr("ace_studio.jobs.devices.measuring.talk", swap_and_talk)
+    measured = measure_on(THIS_MACHINE, run, tmp_path / "out")
+    assert not canary.exists(), "the swapped artifact ran"
+    assert measured.problems[0].code is ErrorCode.BAD_FILE and "changed while" in measured.problems[0].what
+    assert set(measured.figures) == {1}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="flock is POSIX")
+def test_nobody_can_hold_a_measurement_up_by_a_lock_in_the_temporary_folder(run, runtime, tmp_path, monkeypatch):
+    import fcntl
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    told = []
+    with (tmp_path / "ace-studio-measure.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = []
+
+        def tell(event):
+            told.append(event["kind"])
+            if event["kind"] == "waiting":
+                process[0].kill()
+
+        measured = measure_on(THIS_MACHINE, run, tmp_path / "out", tell=tell, started=process.append)
+    assert "waiting" not in told and set(measured.figures) == {0, 1}
+
+
+@as_root
+def test_the_compiler_on_a_device_loads_nothing_that_another_user_prepared(run, runtime, tmp_path, monkeypatch):
+    temporary = folder_of_everybody(tmp_path / "tmp")
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    prepared = Path(compiled_code_folder(temporary))
+    prepared.mkdir()
+    give_away(prepared)
+    told = tmp_path / "told"
+    payload = f"#code\nimport os; open({str(told)!r}, 'w').write(os.environ['TORCHINDUCTOR_CACHE_DIR'])\n"
+    (tmp_path / "out" / str(run.runs[0].artifact)).write_text(payload)
+    assert measure_on(THIS_MACHINE, run, tmp_path / "out", indices=(0,)).figures
+    assert Path(told.read_text()).is_relative_to(tmp_path / "cache")
+
+
+@as_root
+def test_a_cache_that_another_user_prepared_is_refused_with_a_reason(run, tmp_path, cache):
+    cache.mkdir(parents=True)
+    give_away(cache)
+    with pytest.raises(AceError) as caught:
+        measure_on(THIS_MACHINE, run, tmp_path / "out")
+    problem = caught.value.problem
+    assert problem.code is ErrorCode.SYSTEM and "another user" in problem.why and "XDG_CACHE_HOME" in problem.remedy

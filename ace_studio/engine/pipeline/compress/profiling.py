@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from torch import Tensor
 
-from ace_studio.engine.capture.cache_store import user_cache_folder
 from ace_studio.engine.environment import processor_name
 from ace_studio.engine.flow import Captured, CapturedModel
 from ace_studio.engine.measure import measure_interleaved, timer_for
@@ -25,9 +25,9 @@ from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
 from ace_studio.engine.quantize.observers import ValueRange
 from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator, float_graph
 from ace_studio.records.messages import Phase
+from ace_studio.records.private_folder import user_cache_folder
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.results import Latency, OpReport, OpsProfile
-from ace_studio.records.scratch import shared_temporary_folder
 from ace_studio.records.targets import TARGET_ROWS
 
 _WHOLE = "the whole model, at the sizes that its ops were timed at"
@@ -58,9 +58,10 @@ def find_ceilings(job: CompressionJob) -> None:
 
 
 def _ceilings_folder() -> Path:
-    """Folder of the stored ceilings; a temporary one if the user's cache is off."""
-    is_off = os.environ.get("ACE_STUDIO_CACHE", "") == "off"
-    return shared_temporary_folder() / "ace-studio-ceilings" if is_off else user_cache_folder()
+    """Folder of the stored ceilings; the one of compiled code, which is this user's too, if the user's cache is off."""
+    if os.environ.get("ACE_STUDIO_CACHE", "") != "off":
+        return user_cache_folder()
+    return Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
 
 
 def _profile_baseline(job: CompressionJob) -> None:

@@ -24,6 +24,7 @@ from ace_studio.engine.torch_private.operators import foreign_operators
 from ace_studio.records.errors import AceError
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.messages import Phase
+from ace_studio.records.private_folder import fault_of, private_folder
 from ace_studio.records.results import INPUTS_NAME, OpReport, OpSupport, SupportStatus
 from ace_studio.records.safe_file import file_sha256, make_output_folder, written_beside
 
@@ -132,7 +133,9 @@ def save_artifact(job: CompressionJob, candidate: Candidate) -> Path:
     assert candidate.lowered is not None
     folder = job.folder_of(candidate)
     make_output_folder(folder, below=job.output)  # somebody may have cleaned up since the run began
-    Path(tempfile.gettempdir()).mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = Path(tempfile.gettempdir())
+    if not temporary.is_dir() or fault_of(temporary / "new"):  # another user may have made one of its name
+        private_folder(temporary)
     try:
         with written_beside(folder) as private:
             private.mkdir()
