@@ -7,14 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ace_studio.records.errors import AceError, ErrorCode, explained
-from ace_studio.records.results import (
-    REPORT_NAME,
-    RESULT_NAME,
-    DeviceFigure,
-    Result,
-    decode_result,
-    encode_result,
-)
+from ace_studio.records.results import REPORT_NAME, RESULT_NAME, DeviceFigure, Result, decode_result, encode_result
 from ace_studio.records.results.on_devices import is_same_run, with_figures, with_section
 from ace_studio.records.safe_file import read_plain, write_atomically
 from ace_studio.session.kept.history import History

@@ -22,15 +22,15 @@ class AxisRow:
     is_most: bool
     """Less is better, and the goal is an upper bound."""
     of_run: Callable[[TargetRun, Document], float | None]
-    of_baseline: Callable[[Document], float | None]
     of_step: Callable[[SearchStep, Document], float | None]
     """Of a step of a search."""
-    bound: str
-    """Row of `BOUNDS` that its line sets; empty: there is none."""
     words: Callable[[float], str]
-    from_goal: Callable[[float, Document], float | None]
+    of_baseline: Callable[[Document], float | None] = lambda _: None
+    bound: str = ""
+    """Row of `BOUNDS` that its line sets; empty: there is none."""
+    from_goal: Callable[[float, Document], float | None] = lambda value, _: value
     """Value of the goal -> position in the plot; None if unknown yet."""
-    to_goal: Callable[[float, Document], float | None]
+    to_goal: Callable[[float, Document], float | None] = lambda value, _: value
 
 
 def _baseline_ms(document: Document) -> float | None:
@@ -62,7 +62,6 @@ SIZE = AxisRow(
     of_step=lambda step, _: step.size_bytes / 1e6 if step.size_bytes else None,
     of_baseline=lambda document: document.baseline.size_bytes / 1e6
     if document.baseline and document.baseline.size_bytes else None,
-    from_goal=lambda value, _: value, to_goal=lambda value, _: value,
 )  # fmt: skip
 DROP = AxisRow(
     id="drop", text=tr("accuracy drop"), title=tr("accuracy drop in %"), is_most=True, bound="max_drop",
@@ -75,9 +74,8 @@ DROP = AxisRow(
 SQNR = AxisRow(
     id="sqnr", text=tr("fidelity (SQNR)"), title=tr("SQNR in dB"), is_most=False,
     bound="min_sqnr_db", words=decibel_text,
-    of_run=lambda run, _: None if run.sqnr_db is None else min(run.sqnr_db, 120.0), of_baseline=lambda _: None,
+    of_run=lambda run, _: None if run.sqnr_db is None else min(run.sqnr_db, 120.0),
     of_step=lambda step, _: None if step.sqnr_db is None else min(step.sqnr_db, 120.0),
-    from_goal=lambda value, _: value, to_goal=lambda value, _: value,
 )  # fmt: skip
 COSTS = (LATENCY, SIZE)
 LOSSES = (DROP, SQNR)
@@ -98,11 +96,7 @@ def _device_axis(name: str) -> AxisRow:
         text=tr("latency on {device}", device=name),
         title=tr("latency on {device} in ms", device=name),
         is_most=True,
-        bound="",
         words=ms_text,
         of_run=on_it,
-        of_baseline=lambda _: None,
         of_step=lambda _, __: None,
-        from_goal=lambda _, __: None,
-        to_goal=lambda _, __: None,
     )

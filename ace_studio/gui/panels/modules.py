@@ -3,19 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHeaderView,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QTreeWidget,
-    QTreeWidgetItem,
-)
+from PySide6.QtWidgets import QAbstractItemView, QStyledItemDelegate, QStyleOptionViewItem, QTreeWidgetItem
 
 from ace_studio.gui.ops.facts import modules_inside, row_of_ops
 from ace_studio.gui.style import Theme, tr
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import quiet
+from ace_studio.gui.widgets.table_look import plain_tree
 from ace_studio.gui.words.formatting import bytes_text, count_text
 from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan_index import ancestors, plan_index
@@ -52,21 +46,14 @@ class ModulesPanel(Panel):
         self._types: Mapping[str, str] = {}
         self._inside: dict[str, Sequence[str]] = {}
         """Module that was not opened -> modules directly in it."""
-        self.tree = QTreeWidget()
-        self.tree.setAccessibleName(tr("Modules"))
-        self.tree.setHeaderLabels([tr("module"), tr("ops"), tr("weights"), tr("FLOPs")])
-        self.tree.setUniformRowHeights(True)
+        self.tree = plain_tree(tr("Modules"), [tr("module"), tr("ops"), tr("weights"), tr("FLOPs")])
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.setAllColumnsShowFocus(True)
         self.tree.setIndentation(14)
         self._numbers = _Numbers(self.tree)
-        header = self.tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for at in _NUMBER_COLUMNS:
             self.tree.headerItem().setTextAlignment(at, _RIGHT)
             self.tree.setItemDelegateForColumn(at, self._numbers)
-            header.setSectionResizeMode(at, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.itemExpanded.connect(self._list)
         self.tree.itemSelectionChanged.connect(self._tell_selection)
         self.show_pages("graph", self.tree)

@@ -117,6 +117,10 @@ def _show_panel(panel_id: str) -> Command:
     return lambda commands: commands.show_panel(panel_id, focus=True)
 
 
+def _show_dialog(name: str) -> Command:
+    return lambda commands: commands.show_dialog(name, commands.session)
+
+
 def _pin_shown(side: int) -> Command:
     return lambda commands: commands.session.comparing.pin_shown(side)
 
@@ -183,7 +187,7 @@ def _engine_rows() -> Iterator[ActionRow]:
                     tip="Capture, compress, build for every target, measure, evaluate and export")  # fmt: skip
     yield ActionRow(id="scan", text="&Scan sensitivity", blocked=_no_start, run=Commands.scan_sensitivity,
                     tip="Measure how much compressing each op disturbs the outputs")  # fmt: skip
-    yield ActionRow(id="catch", text="Catch &inputs…", blocked=_no_model, run=Commands.open_catch,
+    yield ActionRow(id="catch", text="Catch &inputs…", blocked=_no_model, run=_show_dialog("catch"),
                     tip="Run a script of yours and keep the inputs of its calls as examples")  # fmt: skip
     yield ActionRow(id="cancel", text="&Cancel", shortcut="Esc", icon="cancel", in_toolbar=True, blocked=_no_work,
                     run=lambda commands: commands.session.jobs.cancel(),
@@ -214,9 +218,9 @@ def _engine_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="restart-engine", text="Restart the &engine",
                     run=lambda commands: commands.session.jobs.restart_engine())  # fmt: skip
     yield ActionRow(id="engine-host", text="Engine of this &project…", blocked=_no_model,
-                    run=Commands.open_engine_host,
+                    run=_show_dialog("engine_host"),
                     tip="Another Python of this machine, or another machine over SSH, where the GPU is")  # fmt: skip
-    yield ActionRow(id="devices", text="&Devices to measure on…", run=Commands.open_devices,
+    yield ActionRow(id="devices", text="&Devices to measure on…", run=_show_dialog("devices"),
                     tip="This machine, hosts by SSH, and phones by adb, for finished artifacts")  # fmt: skip
     yield ActionRow(id="environment", text="&Query the engine's environment",
                     run=lambda commands: commands.session.jobs.request_environment())  # fmt: skip
@@ -271,7 +275,7 @@ def _help_rows() -> Iterator[ActionRow]:
     yield ActionRow(id="help", text="&Help", shortcut="F1", icon="help", run=Commands.open_help)
     yield ActionRow(id="tour", text="Take the &tour", run=lambda commands: commands.tour_asked.emit(),
                     tip="Five stops from a model to an artifact, with the example")  # fmt: skip
-    yield ActionRow(id="about", text="&About ACE Studio", run=Commands.open_about)
+    yield ActionRow(id="about", text="&About ACE Studio", run=_show_dialog("about"))
 
 
 _ROWS = (_file_rows, _edit_rows, _engine_rows, _view_rows, _help_rows)

@@ -250,18 +250,6 @@ class Commands(QObject):
         ):
             session.set_setting("interpreter", "")
 
-    def open_catch(self) -> None:
-        """Show the dialog that catches inputs."""
-        self.show_dialog("catch", self.session)
-
-    def open_engine_host(self) -> None:
-        """Show the dialog that chooses the engine of the project: a Python here, or another machine."""
-        self.show_dialog("engine_host", self.session)
-
-    def open_devices(self) -> None:
-        """Show the dialog with the list of devices to measure on."""
-        self.show_dialog("devices", self.session)
-
     def open_help(self, address: str = "") -> None:
         """Show a page of the help, named or of what has the keyboard."""
         page = address or self._help_here()
@@ -275,10 +263,6 @@ class Commands(QObject):
                 return str(address)
             here = here.parentWidget()
         return "window" if self.session.document.recipe.model.source else "getting-started"
-
-    def open_about(self) -> None:
-        """Show the versions of the window and the engine."""
-        self.show_dialog("about", self.session)
 
     def show_dialog(self, name: str, *given: object, **named: object) -> Any:
         """Show a dialog by its module, which is loaded now; F1 in it opens its page.

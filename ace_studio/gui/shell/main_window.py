@@ -78,7 +78,7 @@ class MainWindow(QMainWindow):
             commands.installer,
             install_pack=commands.install_engine,
             make_online=commands.make_engine_online,
-            choose_python=commands.open_engine_host,
+            choose_python=lambda: commands.show_dialog("engine_host", session),
         )
         self.start_page = StartPage(
             session,

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt
-from PySide6.QtWidgets import QAbstractItemView, QTableView
+from PySide6.QtCore import QAbstractItemModel, QItemSelection, QItemSelectionModel, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QTreeWidget
 
 from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
@@ -15,8 +15,8 @@ _AROUND_TITLE = 4 + 5 + 1
 """Padding of a title and the line beside it, as the stylesheet has them."""
 
 
-def plain_table(model: ColumnsModel, name: str, *, many: bool = False) -> QTableView:
-    """A table over columns; ``many`` rows can be selected at once."""
+def plain_table(model: QAbstractItemModel, name: str, *, many: bool = False) -> QTableView:
+    """A table over a model; ``many`` rows can be selected at once."""
     table = QTableView()
     table.setModel(model)
     table.setAccessibleName(name)
@@ -25,6 +25,19 @@ def plain_table(model: ColumnsModel, name: str, *, many: bool = False) -> QTable
     table.setSelectionMode(modes.ExtendedSelection if many else modes.SingleSelection)
     make_plain(table)
     return table
+
+
+def plain_tree(name: str, titles: Sequence[str]) -> QTreeWidget:
+    """A tree with rows of one height; the first column takes the room that the others leave."""
+    tree = QTreeWidget()
+    tree.setAccessibleName(name)
+    tree.setHeaderLabels(titles)
+    tree.setUniformRowHeights(True)
+    header = tree.header()
+    header.setStretchLastSection(False)
+    header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+    return tree
 
 
 def make_plain(table: QTableView) -> None:

@@ -2,14 +2,7 @@
 
 from PySide6.QtWidgets import QApplication, QHeaderView, QVBoxLayout
 
-from ace_studio.gui.ops.break_entries import (
-    Entry,
-    chosen_entry,
-    entries,
-    fixes_of,
-    ops_of_subgraph,
-    select_line,
-)
+from ace_studio.gui.ops.break_entries import Entry, chosen_entry, entries, fixes_of, ops_of_subgraph, select_line
 from ace_studio.gui.panels.breaks.fix_card import FixCard
 from ace_studio.gui.style import Colours, Theme, monospace, tr
 from ace_studio.gui.widgets.differences import beside_tip, difference_column, difference_words

@@ -6,13 +6,14 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QFrame, QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QFrame, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 
 from ace_studio.gui.style import Theme, told, tr
 from ace_studio.gui.widgets.fields import NameBox, WholeBox
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, TIGHT, Flow, box, clear_layout, column, row, scrolling
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, button, fill_combo, label, quiet, show_words
+from ace_studio.gui.widgets.table_look import plain_tree
 from ace_studio.gui.words.formatting import bytes_text, plural, shape_text
 from ace_studio.gui.words.problems import also_asked_for, question_text
 from ace_studio.gui.words.steps import has_random_weights
@@ -115,17 +116,10 @@ class ModelPanel(Panel):
         return combo
 
     def _tensor_list(self) -> QTreeWidget:
-        tree = QTreeWidget()
-        tree.setHeaderLabels([tr("tensor"), tr("dtype"), tr("shape")])
+        tree = plain_tree(tr("Tensors of the file"), [tr("tensor"), tr("dtype"), tr("shape")])
         tree.setRootIsDecorated(False)
-        tree.setUniformRowHeights(True)
         tree.setMinimumHeight(160)
-        header = tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         tree.setTextElideMode(Qt.TextElideMode.ElideLeft)
-        tree.setAccessibleName(tr("Tensors of the file"))
         return tree
 
     def update_from(self, document: Document) -> None:

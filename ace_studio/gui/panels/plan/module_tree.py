@@ -13,6 +13,7 @@ from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, TIGHT, box, column, row
 from ace_studio.gui.widgets.small import label, offer_menu, quiet, set_role, short_lived_menu, show_words, tip_text
+from ace_studio.gui.widgets.table_look import plain_tree
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
@@ -61,10 +62,7 @@ class ModuleTree(QWidget):
         self.setLayout(column(self._note, self.tree, self.about_ops, self._line, gap=CLOSE))
 
     def _make_tree(self) -> QTreeWidget:
-        tree = QTreeWidget()
-        tree.setAccessibleName(tr("Modules: what is ticked is compressed"))
-        tree.setHeaderLabels([tr("compress"), tr("precision")])
-        tree.setUniformRowHeights(True)
+        tree = plain_tree(tr("Modules: what is ticked is compressed"), [tr("compress"), tr("precision")])
         tree.setIndentation(14)
         tree.setAllColumnsShowFocus(True)
         triggers = QAbstractItemView.EditTrigger
@@ -80,8 +78,6 @@ class ModuleTree(QWidget):
         tree.setItemDelegateForColumn(_NAME, NoEditor(tree))
         tree.setItemDelegateForColumn(_PRECISION, cells)
         header = tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(_NAME, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(_PRECISION, QHeaderView.ResizeMode.Interactive)
         header.resizeSection(_PRECISION, self.fontMetrics().horizontalAdvance("int8-dynamic") + 26)
         tree.itemChanged.connect(self._ticked)

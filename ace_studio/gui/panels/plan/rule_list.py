@@ -11,6 +11,7 @@ from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import CLOSE, box, column, row
 from ace_studio.gui.widgets.small import button, label, offer_menu, on_key, short_lived_menu, show_words, text_field
+from ace_studio.gui.widgets.table_look import plain_table
 from ace_studio.gui.widgets.table_model import AnyIndex
 from ace_studio.gui.words.formatting import plural
 from ace_studio.records.graph import GraphTable
@@ -131,21 +132,13 @@ class RuleList(QWidget):
         self.setLayout(column(self.table, self._tools, self.match, self.preview, new, gap=CLOSE))
 
     def _make_table(self) -> QTableView:
-        table = QTableView()
-        table.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        table.setModel(self._model)
+        table = plain_table(self._model, tr("Rules; later ones win"))
+        table.setSortingEnabled(False)  # their order counts
         on_key(table, "Alt+Up", lambda: self._move(-1))
         on_key(table, "Alt+Down", lambda: self._move(1))
         on_key(table, "Del", self._remove)
-        table.setAccessibleName(tr("Rules; later ones win"))
-        table.setShowGrid(False)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 10)
         triggers = QAbstractItemView.EditTrigger
         table.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed)
-        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        table.setTabKeyNavigation(False)
         cells = PrecisionCells(
             table, name=tr("Precision of the rule"), offers=lambda _: self._offers, choose=self._choose
         )

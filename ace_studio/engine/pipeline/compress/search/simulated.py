@@ -20,14 +20,7 @@ from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import OP_ID
 from ace_studio.engine.quantize.observers import ValueRange
-from ace_studio.engine.quantize.simulate import (
-    FloatGraph,
-    Int8Style,
-    Simulator,
-    float_graph,
-    rounding_sums,
-    small_ends,
-)
+from ace_studio.engine.quantize.simulate import FloatGraph, Int8Style, Simulator, float_graph, rounding_sums, small_ends
 from ace_studio.records.messages import Phase
 from ace_studio.records.ops import is_weighted
 from ace_studio.records.recipes.plan import Plan, Precision
