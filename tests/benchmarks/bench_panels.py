@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
-from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.graph_layout import Arrangement
 from ace_studio.gui.graph_layout.marking import marked_segments
 from ace_studio.gui.graph_view.search import search_index
+from ace_studio.gui.panels.charts import CHARTS
 from ace_studio.gui.widgets.table_model import Column, ColumnsModel
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.session.kept.history import History

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from PySide6.QtWidgets import QDialog, QWidget
 
-from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.dialogs.changed_on_disk import ChangedOnDiskDialog
 from ace_studio.gui.dialogs.measure import MeasureDialog
+from ace_studio.gui.panels.charts import CHARTS
 from ace_studio.gui.panels.plan.section import Section
 from ace_studio.gui.shell.palette import CommandPalette
 from ace_studio.gui.shell.panel_table import PANELS

@@ -1,4 +1,4 @@
-"""The charts, a file each. `kinds` lists them; the charts panel shows one at a time.
+"""The charts, a file each. The charts panel lists them, and shows one at a time.
 
 chart       one plot under its title, and what all plots share
 points      runs as points, their names and colours

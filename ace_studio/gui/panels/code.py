@@ -14,8 +14,7 @@ from ace_studio.gui.widgets.layouts import GAP, TIGHT, box, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import button, label
 from ace_studio.session.document import Document, Part
-from ace_studio.session.generated_code.python_program import python_code
-from ace_studio.session.generated_code.shell import command_line
+from ace_studio.session.generated_code.python_program import command_line, python_code
 from ace_studio.session.session import Session
 
 

@@ -45,7 +45,7 @@ class Preload(QThread):
         """Import the modules while the main thread paints."""
         for name in self.MODULES:
             import_module(f"ace_studio.gui.{name}")
-        charts = import_module("ace_studio.gui.charts.kinds").CHARTS
+        charts = import_module("ace_studio.gui.panels.charts").CHARTS
         for chart in charts:
             import_module(f"ace_studio.gui.charts.{chart.module}")
 

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 
-from ace_studio.gui.shell.engine_card import PackInstaller
+from ace_studio.gui.shell.start_page import PackInstaller
 from ace_studio.gui.style import Theme, number, stroke_icon, stroke_pixmap, told, tr
 from ace_studio.gui.widgets.layouts import CLOSE, MARGIN, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, button, label, tool_button

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
-from ace_studio.gui.shell.engine_card import PackInstaller
+from ace_studio.gui.shell.start_page import PackInstaller
 from ace_studio.gui.style import Theme, tr
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.places import example_recipe, is_shipped

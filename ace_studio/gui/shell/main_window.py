@@ -23,9 +23,8 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QToolBar
 from ace_studio.gui.shell.actions import Actions
 from ace_studio.gui.shell.bars import Bars
 from ace_studio.gui.shell.commands import Commands
-from ace_studio.gui.shell.engine_card import EngineCard
 from ace_studio.gui.shell.panel_table import Area
-from ace_studio.gui.shell.start_page import StartPage
+from ace_studio.gui.shell.start_page import EngineCard, StartPage
 from ace_studio.gui.shell.status_line import StatusLine
 from ace_studio.gui.shell.steps import StepLine
 from ace_studio.gui.style import Theme, tr

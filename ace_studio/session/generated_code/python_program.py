@@ -1,6 +1,7 @@
-"""The Python program that runs the current choices: shown live, to be copied and run."""
+"""The Python program and the shell line that run the current choices: shown live, to be copied and run."""
 
 import math
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -12,7 +13,6 @@ from ace_studio.records.recipes.plan import PlanRule
 from ace_studio.records.recipes.recipe import FinetuneMethod, PruneMethod, Recipe
 from ace_studio.records.tensors import DATA_SUFFIXES, TensorSpec, Values, ValueSource, read_values
 from ace_studio.session.document import Document
-from ace_studio.session.generated_code.shell import command_line
 
 _FLOATS = ("float", "bfloat")
 
@@ -335,3 +335,17 @@ def _plain_keywords(recipe: Recipe) -> list[str]:
                 listed = listed[0]
             found.append(f"{keyword}={listed!r}")
     return found
+
+
+DEFAULT_OUTPUT = "ace-output"
+
+
+def command_line(document: Document, *, output: str = DEFAULT_OUTPUT) -> str:
+    """The shell lines that run the current choices; a comment says so if they have to be saved first."""
+    name = document.recipe_path or str(Path(document.folder) / document.proposed_name)
+    words = ["ace-studio", "run", name, "--out", output]
+    if document.file is None or document.file.trust == "code":
+        words.append("--trust")
+    line = shlex.join(words)
+    is_saved = bool(document.recipe_path) and not document.is_dirty
+    return line if is_saved else f"# Save the recipe first: the file does not have the current choices.\n{line}"

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QFileDialog
 
-from ace_studio.gui.charts.kinds import CHARTS
 from ace_studio.gui.charts.saving import save_chart
+from ace_studio.gui.panels.charts import CHARTS
 from ace_studio.records.results import Improvement
 from tests.gui.charting import open_chart
 from tests.gui.charts.test_values import answer

@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QStackedWidget
 
-from ace_studio.gui.charts.kinds import CHARTS
+from ace_studio.gui.panels.charts import CHARTS
 from ace_studio.records.messages import JobFinished, Phase, Progress
 from tests.gui.charting import open_chart
 from tests.gui.run_results import REPORT, TABLE

@@ -4,7 +4,7 @@ import shlex
 
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.session.document import Document
-from ace_studio.session.generated_code.shell import command_line
+from ace_studio.session.generated_code.python_program import command_line
 
 
 def test_the_command_runs_the_saved_file_and_asks_to_save_first() -> None:

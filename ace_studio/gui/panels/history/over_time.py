@@ -1,7 +1,5 @@
 """One model over time: a figure of its chosen runs, from the first to the newest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pyqtgraph as pg
@@ -9,7 +7,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from ace_studio.gui.charts.chart import Chart, add_spots, under_mouse
-from ace_studio.gui.panels.history.columns import when_text
+from ace_studio.gui.panels.history.panel import when_text
 from ace_studio.gui.style import Colours, tr
 from ace_studio.gui.widgets.fields import ComboBox
 from ace_studio.gui.widgets.layouts import column, row

@@ -1,22 +1,23 @@
-"""The panel: the list of past runs, to look at again and to compare, and the line of one model."""
+"""The panel: the list of past runs with its columns, to look at again and to compare, and the line of one model."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton
 
-from ace_studio.gui.panels.history.columns import history_columns
 from ace_studio.gui.style import Colours, Theme, tr
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, BesideOrAbove, Flow, box, column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import FilterField, button, label, offer_menu, on_key, text_field
-from ace_studio.gui.widgets.table_look import count_words, plain_table, select_rows, show_columns
-from ace_studio.gui.widgets.table_model import ColumnsModel
-from ace_studio.gui.words.formatting import plural
+from ace_studio.gui.widgets.table_look import count_words, figure_columns, plain_table, select_rows, show_columns
+from ace_studio.gui.widgets.table_model import Column, ColumnsModel
+from ace_studio.gui.words.formatting import NOTHING, bytes_text, plural
 from ace_studio.records.results import REPORT_NAME
 from ace_studio.session.comparison.sides import NAMES
 from ace_studio.session.document import Document, Part
@@ -241,3 +242,61 @@ class HistoryPanel(Panel):
         chosen = self._chosen()
         if chosen:
             self.session.history.remove_past_runs([run.id for run in chosen])
+
+
+_MOODS: dict[str, Callable[[Colours], str]] = {
+    "failed": lambda colours: colours.bad,
+    "crashed": lambda colours: colours.bad,
+    "goal-not-met": lambda colours: colours.warn,
+    "cancelled": lambda colours: colours.text_dim,
+}
+
+
+def history_columns(runs: Sequence[RunSummary], colours: Colours) -> list[Column]:
+    """The columns of the list, one row per run; names, notes and tags only where a run has one."""
+
+    def of(read: Callable[[RunSummary], object]) -> list[object]:
+        return [read(run) for run in runs]
+
+    def mood(at: int) -> str:
+        status = runs[at].status
+        return _MOODS.get(status, lambda _: "")(colours)
+
+    def where_any(column: Column) -> list[Column]:
+        return [column] if any(column.values) else []
+
+    is_told_apart = len({when_text(run.date) for run in runs}) == len(runs)
+    dates = np.array([_seconds(run.date) for run in runs])
+    return [
+        Column(title="when", values=of(lambda run: run.date), text=when_text if is_told_apart else _to_the_second,
+               width=138 if is_told_apart else 158, order=dates),
+        Column(title="model", values=of(lambda run: run.title), width=130),
+        Column(title="chosen", values=of(lambda run: f"{run.target} {run.precision}".strip() or NOTHING), width=170),
+        *where_any(Column(title="name", values=of(lambda run: run.name), width=110, tips=lambda at: runs[at].name)),
+        Column(title="outcome", values=of(lambda run: tr(run.status.replace("-", " "))), width=84, colour=mood),
+        *figure_columns(runs),
+        Column(title="size", values=of(lambda run: run.size_bytes), text=bytes_text, is_number=True, width=84),
+        *where_any(Column(title="note", values=of(lambda run: run.note), width=160, tips=lambda at: runs[at].note)),
+        *where_any(Column(title="tags", values=of(lambda run: ", ".join(run.tags)), width=90)),
+        Column(title="folder", values=of(lambda run: run.output), width=260, tips=lambda at: runs[at].output,
+               colour=lambda _: colours.text_dim),
+    ]  # fmt: skip
+
+
+def _seconds(date: str) -> float:
+    try:
+        return datetime.fromisoformat(date).timestamp()
+    except ValueError:
+        return float("nan")
+
+
+def when_text(date: object, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Local time, without another ``form`` to the minute."""
+    try:
+        return format(datetime.fromisoformat(str(date)).astimezone(), form)
+    except ValueError:
+        return str(date)
+
+
+def _to_the_second(date: object) -> str:
+    return when_text(date, "%Y-%m-%d %H:%M:%S")
