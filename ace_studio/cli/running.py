@@ -33,10 +33,10 @@ from ace_studio.records.time_words import seconds_words
 from ace_studio.session.choices import with_found, with_functions
 from ace_studio.session.comparison.figures import ComparedRow, Difference, compared_rows
 from ace_studio.session.device_figures import run_in
+from ace_studio.session.kept.autosave import StartedRun, remove
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History, PastRun
-from ace_studio.session.kept.started import StartedRun, remove
 from ace_studio.session.run_preview import seconds_of_others
 
 

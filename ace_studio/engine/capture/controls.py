@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from ace_studio.engine.capture.methods import recorded
 from ace_studio.engine.capture.namespaces import AnyFunction, KeepWhole, model_modules, replaced
-from ace_studio.engine.capture.through_fx import recorded
 from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.subgraphs.run_pieces import is_autograd_function, stand_in
 from ace_studio.engine.torch_private.dynamo import traced_without_analysis

@@ -1,4 +1,4 @@
-"""The start page: drop a model, open one, or try the example; and its card, which installs an engine pack by a thread."""
+"""The start page: drop a model, open one, or try the example; its card installs an engine pack, by a thread."""
 
 from collections.abc import Callable
 from functools import partial

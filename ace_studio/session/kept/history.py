@@ -23,9 +23,9 @@ from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, decode_result
 from ace_studio.records.results.on_devices import is_same_run
 from ace_studio.records.safe_file import decode_plain, read_plain, write_private
+from ace_studio.session.kept.autosave import UNFINISHED, StartedRun, StartedRuns, ended_early
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history_table import prepare
-from ace_studio.session.kept.started import UNFINISHED, StartedRun, StartedRuns, ended_early
 
 if TYPE_CHECKING:
     import sqlite3

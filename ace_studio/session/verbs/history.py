@@ -12,9 +12,9 @@ from ace_studio.records.recipes.file import parse_recipe, recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, ResultStatus
 from ace_studio.session.document import Selection
+from ace_studio.session.kept.autosave import StartedRun, remove
 from ace_studio.session.kept.graphs import KeptGraph, KeptGraphs
 from ace_studio.session.kept.history import History, HistoryBusyError, RemovedRuns
-from ace_studio.session.kept.started import StartedRun, remove
 from ace_studio.session.state import SessionState
 from ace_studio.session.verbs.files import FileVerbs
 

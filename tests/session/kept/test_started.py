@@ -13,8 +13,8 @@ from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
 from ace_studio.records.results import Result, ResultStatus, encode_result
 from ace_studio.records.scratch import process_mark
+from ace_studio.session.kept.autosave import StartedRun, ended_early, remove
 from ace_studio.session.kept.history import History
-from ace_studio.session.kept.started import StartedRun, ended_early, remove
 from tests.session.fake_engine_link import result, target_run
 
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QPushButton
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ModelChoice, Recipe
-from ace_studio.session.kept.started import StartedRun
+from ace_studio.session.kept.autosave import StartedRun
 from tests.gui.panels.history.past_runs import LEFT, click
 from tests.session.fake_engine_link import result, target_run
 
