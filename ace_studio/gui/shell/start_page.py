@@ -1,5 +1,7 @@
 """The start page: drop a model, open one, or try the example; its card installs an engine pack, by a thread."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,9 @@ from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
 from ace_studio.records.errors import Problem
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
+
+if TYPE_CHECKING:
+    from ace_studio.jobs.pack_install import Consent, PackOffer, Report
 
 _WIDTH = 620
 _STEPS = (
@@ -106,9 +111,6 @@ def _number(at: int) -> QLabel:
     made.setFixedWidth(18)
     return made
 
-
-if TYPE_CHECKING:
-    from ace_studio.jobs.pack_install import Consent, PackOffer, Report
 
 _INSTALLING = tr("Installing the engine")
 
