@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QWidget
 from ace_studio.gui.shell.panel_table import PanelSlot
 from ace_studio.gui.widgets.layouts import column
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
+from ace_studio.records.errors import one_line
 
 
 class PanelWindow(QWidget):
@@ -29,7 +30,7 @@ class PanelWindow(QWidget):
 
     def show_title(self, of_what: str) -> None:
         """Put the panel and the model into the title."""
-        self.setWindowTitle(f"{self.slot.row.title} – {of_what}" if of_what else self.slot.row.title)
+        self.setWindowTitle(f"{self.slot.row.title} – {one_line(of_what)}" if of_what else self.slot.row.title)
 
     def toggle_fill(self) -> None:
         """Take the whole screen, or give it back."""

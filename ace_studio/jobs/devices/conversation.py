@@ -90,10 +90,7 @@ def talk(
 
 
 def _converse(
-    process: subprocess.Popen[bytes],
-    document: Mapping[str, Any],
-    contents: Contents,
-    tell: Told,
+    process: subprocess.Popen[bytes], document: Mapping[str, Any], contents: Contents, tell: Told
 ) -> tuple[str, bool]:
     """What the process printed to stderr, and whether it came to its end."""
     said, is_done = bytearray(), False
