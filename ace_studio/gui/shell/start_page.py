@@ -14,7 +14,7 @@ from ace_studio.gui.style import Colours, Theme, number, stroke_pixmap, told, tr
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, box, clear_layout, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, set_property
 from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
-from ace_studio.records.errors import Problem
+from ace_studio.records.errors import Problem, one_line
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -86,7 +86,7 @@ class StartPage(QWidget):
             part.setVisible(bool(document.recent_files))
 
     def _recent_row(self, path: str) -> QWidget:
-        name = button(Path(path).name, lambda: self._session.files.open_path(path), role="link", tip=path)
+        name = button(one_line(Path(path).name), lambda: self._session.files.open_path(path), role="link", tip=path)
         name.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         where = ElidedLabel(str(Path(path).parent), mode=Qt.TextElideMode.ElideMiddle, role="dim")
         if not self._session.files.is_gone(path):

@@ -12,6 +12,7 @@ from ace_studio.gui.style import Theme
 from ace_studio.gui.widgets.layouts import column, row
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
+from ace_studio.records.errors import one_line
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
 
@@ -48,7 +49,7 @@ class PanelWindow(QWidget):
 
     def show_title(self, of_what: str) -> None:
         """Put the panel and the model into the title."""
-        self.setWindowTitle(f"{self.slot.row.title} – {of_what}" if of_what else self.slot.row.title)
+        self.setWindowTitle(f"{self.slot.row.title} – {one_line(of_what)}" if of_what else self.slot.row.title)
 
     def toggle_fill(self) -> None:
         """Take the whole screen, or give it back."""
