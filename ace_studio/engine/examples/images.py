@@ -20,6 +20,8 @@ IMAGE_CHANNELS = (1, 3)
 _BILINEAR = 2
 """``PIL.Image.Resampling.BILINEAR``; Pillow is optional."""
 _SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
+_FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "GIF", "TIFF")
+"""Those of `_SUFFIXES`. By the content Pillow also takes others, and has Ghostscript run the programs in EPS files."""
 _PILLOW_LINE = "pip install 'pillow>=10,<14'"
 _MOST_TRACED = 8
 """Number of images among which one of another size is looked for."""
@@ -102,7 +104,7 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
     from PIL import Image  # noqa: PLC0415 - optional package
 
     try:
-        with Image.open(path) as opened:
+        with Image.open(path, formats=_FORMATS) as opened:
             yield opened
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise AceError.of(
