@@ -39,6 +39,7 @@ _STORED_TYPES = {
 """Types of safetensors as torch calls them."""
 _LARGEST_INPUTS = 2_000_000_000
 _MOST_NUMBERS = _LARGEST_INPUTS // 8
+_MOST_THREADS = 1024
 _BLOCK = 4096
 """So many numbers are drawn, and repeated: for how long a runtime computes, that is random enough."""
 BUDGET_S = 20.0
@@ -137,7 +138,7 @@ def make_order(
     return Order(
         artifacts=tuple(artifacts),
         inputs=_inputs(result, folder) if artifacts else (),
-        threads=threads if isinstance(threads, int) and threads > 0 else 1,
+        threads=min(threads, _MOST_THREADS) if isinstance(threads, int) and threads > 0 else 1,
         rounds=_recipe_rounds(result),
         problems=problems,
     )
