@@ -48,7 +48,7 @@ from ace_studio.sweeps.work import Task, TaskAnswer
 JOBS_FOLDER = "jobs"
 _ROW_NAME, _TOPIC_NAME = "row.json", "topic.txt"
 _TOPIC = re.compile(r"ace-studio-[0-9a-f]{12}")
-"""A file with another is a stranger's: all sweeps at a scheduler begin alike, and a topic ends jobs that begin as it."""
+"""Another is a stranger's: all at a scheduler begin alike, and a topic ends the jobs that begin as it does."""
 _NAME_LENGTH = 32
 """Of the key of a job, in its name at the scheduler."""
 _MOST_STARTS = 2

@@ -107,13 +107,8 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
         with Image.open(path, formats=_FORMATS) as opened:
             yield opened
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            f"{path.name} cannot be read as an image",
-            why=str(error)[:300],
-            remedy="remove it from the folder, or save it again",
-            where=where,
-        ) from error
+        what, remedy = f"{path.name} cannot be read as an image", "remove it from the folder, or save it again"
+        raise AceError.of(ErrorCode.BAD_FILE, what, why=str(error)[:300], remedy=remedy, where=where) from error
 
 
 def _image_files(folder: Path, where: str) -> list[Path]:

@@ -19,7 +19,7 @@ _LEGACY_MAGIC = b"\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
 _MOST_OPCODES = 3_000_000
 _MOST_STEPS = 200_000_000
 _LEGACY_PICKLES = 5
-"""A file of torch before 1.6 is a magic number, a version, facts about the machine, the object and the names of its numbers."""
+"""A file of torch before 1.6: a magic number, a version, facts of the machine, the object, the names of its numbers."""
 
 _UNKNOWN_NAME = "a name that is only known at run time"
 
@@ -137,8 +137,8 @@ class _Stack:
             self._memo[number] = self._values[-1]
             return []
         is_marked = pickletools.markobject in before
-        start = self._marks.pop() - before.index(pickletools.markobject) if is_marked else len(self._values) - len(before)
-        start = max(start, 0)  # an unpickler refuses what takes more than there is
+        start = self._marks.pop() - before.index(pickletools.markobject) if is_marked else len(self._values)
+        start = max(start if is_marked else start - len(before), 0)  # an unpickler refuses to take more than there is
         taken, self._values[start:] = self._values[start:], ()
         steps = sum(size for _, size in taken)
         self._steps += steps

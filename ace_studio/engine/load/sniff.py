@@ -41,12 +41,8 @@ def check_readable(path: Path) -> None:
     except FileNotFoundError as error:
         raise missing_file(path) from error
     except (OSError, ValueError) as error:
-        raise bad_file(
-            path,
-            "could not be opened",
-            why=getattr(error, "strerror", None) or str(error),
-            remedy="check the path and its permissions",
-        ) from error
+        why, remedy = getattr(error, "strerror", None) or str(error), "check the path and its permissions"
+        raise bad_file(path, "could not be opened", why=why, remedy=remedy) from error
     if not stat.S_ISDIR(mode):
         raise bad_file(path, "is not a regular file", why="it is a device, a pipe or a socket", remedy="choose a file")
 

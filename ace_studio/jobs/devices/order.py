@@ -117,13 +117,8 @@ def make_order(
     """
     chosen = indices or [at for at, run in enumerate(result.runs) if run.artifact and run.status is RunStatus.OK]
     if not chosen:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            "There is nothing to measure",
-            why="no run of this result has an artifact",
-            remedy="Run the recipe again, and name a target that saves one",
-            where=str(folder),
-        )
+        why, remedy = "no run of this result has an artifact", "Run the recipe again, and name a target that saves one"
+        raise AceError.of(ErrorCode.NOT_FOUND, "There is nothing to measure", why=why, remedy=remedy, where=str(folder))
     artifacts, problems = [], {}
     for index in chosen:
         try:

@@ -29,7 +29,7 @@ for path in sys.argv[1:]:
 
 
 def _key_of_pairs(levels: int) -> bytes:
-    """A table whose key is a pair that holds the pair before twice, and so on: 2 to the ``levels`` steps for its hash."""
+    """A table with a key of pairs in pairs, each twice the one before: its hash takes 2 to the ``levels`` steps."""
     pairs = b"".join(b"h%c\x86q%c" % (number, number + 1) for number in range(1, levels))
     return b"\x80\x02}q\x00K\x01q\x01" + pairs + b"Ns."
 
@@ -94,7 +94,8 @@ def test_a_damaged_part_of_any_compression_is_a_bad_file(tmp_path):
 
 def test_bases_and_calls_are_still_found(tmp_path):
     path = tmp_path / "m.py"
-    text = "class A(nn.Module):\n    def __init__(self, x):\n        self.fc = nn.Linear(x, x)\nclass B(A): pass\nb = B(1).eval()\n"
+    text = "class A(nn.Module):\n    def __init__(self, x):\n        self.fc = nn.Linear(x, x)\n"
+    text += "class B(A): pass\nb = B(1).eval()\n"
     path.write_text(text)
     entries = {one.name: one for one in list_entries(parse_source(path, text.encode()))}
     assert entries["B"].is_module and entries["B"].required_arguments == 1 and entries["b"].kind == "variable"

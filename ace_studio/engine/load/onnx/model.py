@@ -71,12 +71,8 @@ class OnnxModule(nn.Module):
         """
         given = dict(zip(self.names, args, strict=False)) | kwargs
         if missing := [name for name in self.names if name not in given]:
-            raise AceError.of(
-                ErrorCode.BAD_INPUT,
-                f"{self.path.name} lacks the input {missing[0]}",
-                why=f"it takes {', '.join(self.names)}",
-                remedy="give every input",
-            )
+            what, remedy = f"{self.path.name} lacks the input {missing[0]}", "give every input"
+            raise AceError.of(ErrorCode.BAD_INPUT, what, why=f"it takes {', '.join(self.names)}", remedy=remedy)
         pairs = zip(self.inputs, self.names, strict=True)
         feed = {value.name: given[name].detach().cpu().contiguous().numpy() for value, name in pairs}
         names = [value.name for value in self.model.graph.output]

@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -41,10 +42,11 @@ def test_downloads_are_forbidden_inside_only(transformers, monkeypatch):
 def test_no_library_unpickles_unless_the_folder_s_code_is_trusted(transformers, tmp_path, monkeypatch):
     monkeypatch.delenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", raising=False)
     torch.save(Plain(), tmp_path / "m.pt")
+    unpickle = partial(torch.load, weights_only=False)  # noqa: TID251 - as a library does
     with offline_and_quiet(transformers, runs_code=False), pytest.raises(pickle.UnpicklingError):
-        torch.load(tmp_path / "m.pt", weights_only=False)
+        unpickle(tmp_path / "m.pt")
     with offline_and_quiet(transformers, runs_code=True):
-        assert isinstance(torch.load(tmp_path / "m.pt", weights_only=False), Plain)
+        assert isinstance(unpickle(tmp_path / "m.pt"), Plain)
     assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
 
 
