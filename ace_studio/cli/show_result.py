@@ -170,7 +170,7 @@ def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]
         verified = "yes" if run.verified else "no"
     else:
         speed, verified = "dropped: clearly slower" if lost_race else "a step of the search", ""
-    sqnr = "" if run.sqnr_db is None else f"{run.sqnr_db:.1f}"
+    sqnr = "" if run.fidelity is None else f"{run.fidelity:.1f}"
     size = megabytes(run.size_bytes)
     latency = _latency(run.latency_ms)
     fp32 = "not measured" if run.lacks_float_time else ratio_words(run, "float_speedup")

@@ -108,7 +108,7 @@ def show_sweep(report: sweeps.SweepReport, console: Console, out: Path) -> None:
             f"{row.speedup:.2f}x" if row.speedup else "",
             f"{row.float_speedup:.2f}x" if row.float_speedup else "",
             "" if row.metric is None else f"{row.metric:.4f}",
-            "" if row.sqnr_db is None else f"{row.sqnr_db:.1f}",
+            "" if row.fidelity is None else f"{row.fidelity:.1f}",
             "" if row.size_bytes is None else f"{row.size_bytes / 1e6:.3f}",
             "" if row.goal_met is None else "met" if row.goal_met else "not met",
         )

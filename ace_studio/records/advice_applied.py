@@ -24,7 +24,7 @@ def figure_of(result: Result, *, kind: str, quantity: AdviceQuantity) -> float |
         case AdviceQuantity.SIZE:
             return None if run.size_bytes is None else float(run.size_bytes)
         case AdviceQuantity.FIDELITY:
-            return run.sqnr_db
+            return run.fidelity
         case AdviceQuantity.METRIC:
             return run.metric_drop
         case AdviceQuantity.TRUST:

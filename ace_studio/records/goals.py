@@ -86,7 +86,7 @@ def _figures(found: TargetRun | SearchStep, *, high: float | None, ratio: float 
     drop = found.metric_drop
     return Figures(
         drop=0.0 if drop is not None and drop < 0.0 and (high is None or high >= 0.0) else drop,
-        sqnr_db=found.sqnr_db,
+        sqnr_db=found.fidelity,
         size_mb=None if found.size_bytes is None else found.size_bytes / 1e6,
         latency_ratio=ratio,
     )

@@ -118,6 +118,7 @@ class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
     higher_is_better: bool = True
     """Of the metric."""
     sqnr_db: float | None = None
+    fidelity_db: float | None = None
     size_bytes: int | None = None
     peak_memory_bytes: int | None = None
     artifact: str | None = None
@@ -130,6 +131,11 @@ class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
     """Codes of the warnings of the run and of its chosen target."""
     seconds: float = 0.0
     error: Problem | None = None
+
+    @property
+    def fidelity(self) -> float | None:
+        """As `TargetRun.fidelity`."""
+        return self.sqnr_db if self.fidelity_db is None else self.fidelity_db
 
 
 class SweepStatus(StrEnum):
@@ -245,8 +251,8 @@ def row_of(job: SweepJob, result: Result) -> SweepRow:
     )
     same = (
         "target", "precision", "speedup", "speedup_low", "speedup_high", "float_speedup", "float_speedup_low",
-        "float_speedup_high", "metric", "metric_drop", "sqnr_db", "size_bytes", "peak_memory_bytes", "artifact",
-        "verified",
+        "float_speedup_high", "metric", "metric_drop", "sqnr_db", "fidelity_db", "size_bytes", "peak_memory_bytes",
+        "artifact", "verified",
     )  # fmt: skip
     return msgspec.structs.replace(row, **{name: getattr(chosen.decided, name) for name in same}) if chosen else row
 
@@ -284,5 +290,5 @@ def _figures(row: SweepRow, *, by_metric: bool) -> Figures:
     """The row as `Figures.beats` compares it; milliseconds take the place of the ratio."""
     size = None if row.size_bytes is None else row.size_bytes / 1e6
     if not by_metric or row.metric is None:
-        return Figures(sqnr_db=row.sqnr_db, size_mb=size, latency_ratio=row.latency_ms)
+        return Figures(sqnr_db=row.fidelity, size_mb=size, latency_ratio=row.latency_ms)
     return Figures(drop=-row.metric if row.higher_is_better else row.metric, size_mb=size, latency_ratio=row.latency_ms)

@@ -18,10 +18,10 @@ _INTEGERS = frozenset({str(one) for one in Precision} - {"fp32", "fp16", "bf16"}
 def keep_the_worst_ops(facts: Facts) -> Advice | None:
     """A few ops hold most of the error."""
     run = facts.run
-    if run.precision not in _INTEGERS or (run.sqnr_db or 0.0) > ENOUGH_DB:
+    if run.precision not in _INTEGERS or (run.fidelity or 0.0) > ENOUGH_DB:
         return None
     noise, source = _noise(facts)
-    ids, gain = worst_ops(noise, measured_db=run.sqnr_db)
+    ids, gain = worst_ops(noise, measured_db=run.fidelity)
     if not ids:
         return None
     listed = ", ".join(_named(facts, op_id) for op_id in ids)
@@ -30,7 +30,7 @@ def keep_the_worst_ops(facts: Facts) -> Advice | None:
         kind="keep-ops-high",
         title=f"Keep {listed} at fp32",
         why=f"{'This op holds' if one else 'These ops hold'} {1 - 10 ** (-gain / 10):.0%} of the run's error. It "
-        f"has {run.sqnr_db or 0.0:.1f} dB at {run.precision}, by {source} over {len(noise)} ops.",
+        f"has {run.fidelity or 0.0:.1f} dB at {run.precision}, by {source} over {len(noise)} ops.",
         estimate=f"about {gain:.0f} dB closer to the original, for {_cost(facts, ids)}",
         quantity=AdviceQuantity.FIDELITY,
         estimated_gain=round(gain, 2),
@@ -54,7 +54,7 @@ def _noise(facts: Facts) -> tuple[list[tuple[str, float]], str]:
 def scan_the_ops(facts: Facts) -> Advice | None:
     """It is unknown which ops cause the error at the outputs; a scan finds them."""
     run = facts.run
-    is_close = run.sqnr_db is None or run.sqnr_db > ENOUGH_DB
+    is_close = run.fidelity is None or run.fidelity > ENOUGH_DB
     if run.precision not in _INTEGERS or is_close or facts.is_lost_before_rounding or _noise(facts)[0]:
         return None
     goal = facts.recipe.goal
@@ -65,7 +65,7 @@ def scan_the_ops(facts: Facts) -> Advice | None:
     return Advice(
         kind="scan-ops",
         title="Find the ops that hold the error",
-        why=f"The run has {run.sqnr_db:.1f} dB at {run.precision}, and no scan has shown which ops cause the error.",
+        why=f"The run has {run.fidelity:.1f} dB at {run.precision}, and no scan has shown which ops cause the error.",
         estimate="no number before the scan; afterwards a card says which ops to keep at fp32 and what that brings",
         quantity=AdviceQuantity.FIDELITY,
         change={"sensitivity": {"scan": str(ScanChoice.ON)}},
@@ -97,7 +97,7 @@ def _with_rules(facts: Facts, ids: Sequence[str]) -> list[dict[str, Any]]:
 def improve_the_quantization(facts: Facts) -> Advice | None:
     """Plain int8 is not accurate enough, and methods that improve it were not tried."""
     run = facts.run
-    misses = facts.misses_accuracy or (run.sqnr_db is not None and run.sqnr_db < 20.0)
+    misses = facts.misses_accuracy or (run.fidelity is not None and run.fidelity < 20.0)
     if run.precision != Precision.INT8_STATIC or not misses or facts.is_onnx_file:
         return None
     wanted = _IMPROVEMENTS[facts.is_convolutional]
@@ -108,7 +108,7 @@ def improve_the_quantization(facts: Facts) -> Advice | None:
     return Advice(
         kind="improve",
         title=f"Try {' and '.join(new)} on int8",
-        why=f"Plain int8 leaves {run.sqnr_db or 0.0:.1f} dB, and this network "
+        why=f"Plain int8 leaves {run.fidelity or 0.0:.1f} dB, and this network "
         + ("is mostly convolutions." if facts.is_convolutional else "is mostly matrix products."),
         estimate="often 1 to 3 dB; each is kept only if it helps, so nothing gets worse",
         quantity=AdviceQuantity.FIDELITY,
@@ -143,7 +143,7 @@ def prune_less(facts: Facts) -> Advice | None:
         return None
     amount = round(prune.amount / 2, 3)
     drop = run.metric_drop if run.metric_drop and run.metric_drop > 0 else None
-    lost = f"the metric drops by {drop:.2%}" if drop else f"the outputs have {run.sqnr_db or 0.0:.1f} dB"
+    lost = f"the metric drops by {drop:.2%}" if drop else f"the outputs have {run.fidelity or 0.0:.1f} dB"
     return Advice(
         kind="prune-less",
         title=f"Prune {amount:.0%} instead of {prune.amount:.0%}",
@@ -185,7 +185,7 @@ def train_with_rounding(facts: Facts) -> Advice | None:
     return Advice(
         kind="train-with-rounding",
         title="Train with int8's rounding (QAT)",
-        why=f"Int8 misses the goal with {run.sqnr_db or 0.0:.1f} dB, and the recipe names data to train on.",
+        why=f"Int8 misses the goal with {run.fidelity or 0.0:.1f} dB, and the recipe names data to train on.",
         estimate="about 1 dB, more if a few layers are difficult; it is discarded if it does not help",
         quantity=AdviceQuantity.FIDELITY,
         estimated_gain=1.0,

@@ -21,7 +21,7 @@ def give_calibration_data(facts: Facts) -> Advice | None:
         return None
     is_fake = "fake-calibration" in codes
     ranges = "numbers that were made up" if is_fake else "the few examples that the graph was traced with"
-    shown = "" if facts.run.sqnr_db is None else f" So were the {facts.run.sqnr_db:.1f} dB of this run."
+    shown = "" if facts.run.fidelity is None else f" So were the {facts.run.fidelity:.1f} dB of this run."
     return Advice(
         kind="calibration-data",
         title="Give real data to calibrate with",

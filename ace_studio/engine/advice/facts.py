@@ -119,12 +119,12 @@ class Facts:
     def is_lost_before_rounding(self) -> bool:
         """Whether pruning, trained or not, left the model about as far from the original as the chosen run is."""
         pruned, tuned, run = self.result.pruning, self.result.finetune, self.run
-        if pruned is None or run.sqnr_db is None:
+        if pruned is None or run.fidelity is None:
             return False
         left = pruned.sqnr_db
         if tuned is not None:
             left = tuned.after if tuned.score_name == HELD_OUT_SQNR else None
-        return left is not None and left < run.sqnr_db + 3.0
+        return left is not None and left < run.fidelity + 3.0
 
     @cached_property
     def missed(self) -> frozenset[GoalBound]:
@@ -153,7 +153,7 @@ class Facts:
         goal, run = self.recipe.goal, self.run
         if goal.max_drop is not None and not (run.metric_drop is not None and run.metric_drop <= goal.max_drop / 2):
             return False
-        return goal.min_sqnr_db is None or (run.sqnr_db is not None and run.sqnr_db >= goal.min_sqnr_db + 3)
+        return goal.min_sqnr_db is None or (run.fidelity is not None and run.fidelity >= goal.min_sqnr_db + 3)
 
     def can(self, precision: Precision) -> list[str]:
         """Targets of this machine that the recipe allows, that support a precision and did not fail at it."""

@@ -113,8 +113,8 @@ def _slack_words(facts: Facts) -> str:
     goal, run = facts.recipe.goal, facts.run
     if goal.max_drop is not None and run.metric_drop is not None:
         return f", and of the drop of {goal.max_drop:.2%} that is allowed only {max(0.0, run.metric_drop):.2%} is used"
-    if goal.min_sqnr_db is not None and run.sqnr_db is not None:
-        return f", and the {run.sqnr_db:.1f} dB are {run.sqnr_db - goal.min_sqnr_db:.1f} above the goal"
+    if goal.min_sqnr_db is not None and run.fidelity is not None:
+        return f", and the {run.fidelity:.1f} dB are {run.fidelity - goal.min_sqnr_db:.1f} above the goal"
     return ""
 
 

@@ -1,5 +1,6 @@
 """Compares a captured graph with eager: on one example, in consecutive calls, and for what it may have frozen."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ TOLERANCES = {
     torch.complex128: 1e-9,
 }
 """Largest difference as a fraction of the largest number in the tensor; integers must be equal."""
+_OF_NOISE = 8.0
+"""A difference of this many times the model's own rounding is no other function."""
 
 
 @dataclass(frozen=True)
@@ -49,33 +52,42 @@ class Mismatch:
         return Failure(problem, example=self.number)
 
 
-def difference(expected: Any, actual: Any) -> str:
-    """The difference of two results in words; empty if they are equal within the tolerance of their type."""
+def difference(expected: Any, actual: Any, *, noise: Sequence[float] = ()) -> str:
+    """The difference of two results in words; empty if they are equal within the tolerance of their type.
+
+    ``noise``: what the model's own rounding moves each output by, where the tolerance of the type may be too small.
+    """
     ones, others = pytree.tree_leaves(expected), pytree.tree_leaves(actual)
     if len(ones) != len(others):
         return f"it returns {len(others)} values instead of {len(ones)}"
     for number, (one, other) in enumerate(zip(ones, others, strict=True)):
-        if text := _leaf_difference(one, other):
+        if text := _leaf_difference(one, other, noise[number] if noise else 0.0):
             return f"output {number} {text}"
     return ""
 
 
-def _leaf_difference(one: Any, other: Any) -> str:
+def _leaf_difference(one: Any, other: Any, noise: float) -> str:
     if not isinstance(one, Tensor) or not isinstance(other, Tensor):
         return "" if type(one) is type(other) and one == other else f"is {other!r:.60} instead of {one!r:.60}"
-    if one.shape != other.shape:
+    if one.shape != other.shape and noise < math.inf:
         return f"has the shape {tuple(other.shape)} instead of {tuple(one.shape)}"
     if one.dtype != other.dtype:
         return f"is {other.dtype} instead of {one.dtype}".replace("torch.", "")
-    if one.numel() == 0:
+    if one.numel() == 0 or noise == math.inf:
         return ""
     if not (one.is_floating_point() or one.is_complex()):
-        return "" if torch.equal(one, other) else f"differs in {int((one != other).sum())} of {one.numel()} values"
+        count = int((one != other).sum())
+        return "" if count <= 2 * noise else f"differs in {count} of {one.numel()} values"
     one, other = one.detach(), other.detach()
+    if lost := int((one.isnan() & ~other.isnan()).sum()):
+        return f"is a number in {lost} of {one.numel()} places where the model gives NaN"
+    if made := int((~one.isnan() & other.isnan()).sum()):
+        return f"is NaN in {made} of {one.numel()} places where the model gives a number"
     tolerance = TOLERANCES.get(one.dtype, 5e-2)
     finite = one[torch.isfinite(one)]
     scale = float(finite.abs().max()) if finite.numel() else 0.0
-    if torch.allclose(other, one, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True):
+    most = max(tolerance * max(scale, 1e-6), _OF_NOISE * noise)
+    if torch.allclose(other, one, rtol=tolerance, atol=most, equal_nan=True):
         return ""
     return f"differs by up to {_largest(one, other):.3g} where the largest number is {scale:.3g}"
 

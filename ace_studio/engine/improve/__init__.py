@@ -93,7 +93,7 @@ def improve(
     reports: list[Improvement] = []
     with torch.no_grad():
         references = job.references(held)
-        before = job.simulator(changes).sqnr_db(plan, held, references)
+        before = job.simulator(changes).fidelity_db(plan, held, references)
         for method in sorted(methods, key=lambda one: one in ROUNDING):
             reporter.phase(Phase.COMPRESS, f"trying {method} at {precision}")
             report, change = _try(job, method, changes, before=before, held=held, references=references)
@@ -130,7 +130,7 @@ def _learned_again(
     change = learn_rounding(whole, list(changes[:-1]))
     if isinstance(change, NoChange):
         return None
-    seen_db = job.simulator([*changes[:-1], change]).sqnr_db(job.plan, held, references)
+    seen_db = job.simulator([*changes[:-1], change]).fidelity_db(job.plan, held, references)
     if seen_db < report.after_db:
         return None
     seconds = round(report.seconds + time.monotonic() - started, 3)
@@ -166,7 +166,7 @@ def _try(
         change = METHODS[method](job, changes)
         if isinstance(change, NoChange):
             return _not_applied(method, precision, change.reason, before=round(before, 3)), None
-        after = job.simulator([*changes, change]).sqnr_db(job.plan, held, references)
+        after = job.simulator([*changes, change]).fidelity_db(job.plan, held, references)
     except SIMULATION_ERRORS as error:
         reason = f"the method failed: {message_of(error, limit=200) or type(error).__name__}"
         job.reporter.warn("not-improved", f"{method} was left out: {reason}", where="[improve] methods")

@@ -78,7 +78,7 @@ class ImproveJob:
 
     def fidelity_db(self, changes: Sequence[WeightChange], references: Sequence[Sequence[Tensor]]) -> float:
         """Fidelity of the simulated plan on the examples to work with, against the unchanged float model."""
-        return self.simulator(changes).sqnr_db(self.plan, self.work, references)
+        return self.simulator(changes).fidelity_db(self.plan, self.work, references)
 
     def references(self, examples: Sequence[Sequence[Tensor]]) -> list[list[Tensor]]:
         """Flat outputs of the unchanged float graph, per example."""

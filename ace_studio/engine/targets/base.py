@@ -106,6 +106,10 @@ class Lowered(ABC):
         del example
         return None
 
+    def twin(self) -> Callable[..., Any] | None:
+        """The graph that it was compiled from, in eager torch, where compiling the model once more takes minutes."""
+        return None
+
     @abstractmethod
     def read_back(self) -> list[OpActual]:
         """What the runtime really does with every op of the captured graph, as the runtime reports it."""

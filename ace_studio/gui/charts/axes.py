@@ -74,8 +74,8 @@ DROP = AxisRow(
 SQNR = AxisRow(
     id="sqnr", text=tr("fidelity (SQNR)"), title=tr("SQNR in dB"), is_most=False,
     bound="min_sqnr_db", words=decibel_text,
-    of_run=lambda run, _: None if run.sqnr_db is None else min(run.sqnr_db, 120.0),
-    of_step=lambda step, _: None if step.sqnr_db is None else min(step.sqnr_db, 120.0),
+    of_run=lambda run, _: None if run.fidelity is None else min(run.fidelity, 120.0),
+    of_step=lambda step, _: None if step.fidelity is None else min(step.fidelity, 120.0),
 )  # fmt: skip
 COSTS = (LATENCY, SIZE)
 LOSSES = (DROP, SQNR)

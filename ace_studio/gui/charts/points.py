@@ -48,7 +48,7 @@ def points_of(document: Document) -> list[Point]:
                     name=names[at],
                     latency=run.latency_ms,
                     metric=run.metric,
-                    sqnr_db=run.sqnr_db,
+                    sqnr_db=run.fidelity,
                     size_bytes=run.size_bytes,
                     run=at,
                 )

@@ -220,7 +220,13 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds that one call of ``result.module`` takes more than the runtime alone; None for a model that takes
     longer than 0.5 ms, where it is lost in the noise, or where the runtime cannot be called alone."""
     sqnr_db: float | None = None
-    """Fidelity of the outputs to eager fp32."""
+    """SQNR of the outputs against eager fp32, with their means."""
+    fidelity_db: float | None = None
+    """The same without the means, which say nothing; `goal.min_sqnr_db` bounds it. None if no output changes."""
+    same_function: bool | None = None
+    """Whether the target's exact build gives the model's answers to every probe; None if there is none."""
+    probes: int = 0
+    """Inputs that were compared for it: the examples, made-up sizes, and values that are chosen to hurt."""
     max_abs_error: float | None = None
     agreement: float | None = None
     """Share of the indices, labels and truth values in the outputs that equal eager's; None if there are none."""
@@ -247,6 +253,11 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     decode: DecodeReport | None = None
     devices: tuple[DeviceFigure, ...] = ()
     """Latencies on devices of the list, one each. None is ever compared with `latency_ms`, or with another device's."""
+
+    @property
+    def fidelity(self) -> float | None:
+        """What is said of its accuracy in dB."""
+        return self.sqnr_db if self.fidelity_db is None else self.fidelity_db
 
     @property
     def decided(self) -> TargetRun:

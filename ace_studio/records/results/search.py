@@ -31,6 +31,7 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     metric: float | None = None
     metric_drop: float | None = None
     sqnr_db: float | None = None
+    fidelity_db: float | None = None
     size_bytes: int | None = None
     """Of the saved artifact; only where the goal asks for the size."""
     latency_ratio: float | None = None
@@ -46,6 +47,11 @@ class SearchStep(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an earlier job had evaluated it, one that differs in its goal at most."""
     run: int | None = None
     """Index into `Result.runs`, if it was built in this run."""
+
+    @property
+    def fidelity(self) -> float | None:
+        """As `TargetRun.fidelity`."""
+        return self.sqnr_db if self.fidelity_db is None else self.fidelity_db
 
 
 class RegionChoice(msgspec.Struct, frozen=True, kw_only=True):

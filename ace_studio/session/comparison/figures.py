@@ -113,7 +113,7 @@ def _row(
         speedup=_speedup_difference(first, second, "speedup"),
         float_speedup=_speedup_difference(first, second, "float_speedup"),
         metric=_metric_difference(first, second),
-        sqnr=_difference(*of("sqnr_db"), lambda one, other: other - one),
+        sqnr=_difference(*of("fidelity"), lambda one, other: other - one),
         size=_difference(*of("size_bytes"), lambda one, other: other / one if one else 1.0, same=1.0),
     )
 

@@ -113,11 +113,11 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
 def _say_what_is_ruined(job: CompressionJob, run: TargetRun) -> None:
     """Without a goal and a metric nothing else tells a reader of the table that a fast run is of no use."""
     is_judged = run.metric is not None or job.recipe.goal.min_sqnr_db is not None
-    if not is_judged and run.sqnr_db is not None and run.sqnr_db < RUINED_DB:
+    if not is_judged and run.fidelity is not None and run.fidelity < RUINED_DB:
         job.reporter.warn(
             "far-from-original",
-            f"The outputs of {run.target} {run.built_words} hardly resemble the original's: {run.sqnr_db:.1f} dB, so "
-            f"the error is {10 ** (-run.sqnr_db / 20):.0%} of them",
+            f"The outputs of {run.target} {run.built_words} hardly resemble the original's: {run.fidelity:.1f} dB, so "
+            f"the error is {10 ** (-run.fidelity / 20):.0%} of them",
             where=run.target,
         )
 

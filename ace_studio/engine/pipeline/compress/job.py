@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +28,10 @@ from ace_studio.records.messages import BaselineMeasured, Phase, TargetAtWork, T
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Ceilings, FrontPoint, Region, SearchStep, WorstSample
 
+if TYPE_CHECKING:
+    from ace_studio.engine.pipeline.compress.probes import Probes
+    from ace_studio.engine.pipeline.compress.proving import TargetProof
+
 
 @dataclass
 class JobState:
@@ -39,8 +42,10 @@ class JobState:
     """The baseline's metric sample by sample, for the intervals of the candidates' drops."""
     lost: Mapping[str, Problem] = field(default_factory=dict)
     """Targets that crashed an earlier process of this job, by name, and how."""
-    misread: dict[str, Problem | None] = field(default_factory=dict)
-    """Targets with a ruined candidate, by name, and what is wrong there even at fp32."""
+    proofs: dict[str, TargetProof] = field(default_factory=dict)
+    """Target -> whether it computes the model's function."""
+    probes: Probes | None = None
+    """What targets are compared on; made for the first of them."""
     candidates: list[Candidate] = field(default_factory=list)
     left_out: list[Candidate] = field(default_factory=list)
     """What ``auto`` did not try because the target cannot do the plan."""
@@ -156,11 +161,6 @@ class CompressionJob:
     def reference(self) -> nn.Module:
         """The eager fp32 module that everything is compared with: the user's own, also if a pruned one is lowered."""
         return self.loaded.original or self.captured.module
-
-    @cached_property
-    def captured_outputs(self) -> list[list[Tensor]]:
-        """What the eager module that was captured gives for every example: its own, where it was pruned or trained."""
-        return evaluate.eager_outputs(self.captured.module, self.captured.examples)
 
     def score_of(self, call: Callable[..., Any], *, what: str) -> Score | None:
         """The metric of a model, sample by sample if it gives that; None if there is no metric."""

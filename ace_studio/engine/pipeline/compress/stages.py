@@ -16,6 +16,7 @@ from ace_studio.engine.export import prepare_verification
 from ace_studio.engine.flow import Captured, Example
 from ace_studio.engine.fresh import Preparation
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
+from ace_studio.engine.pipeline.compress.building import expect_builds
 from ace_studio.engine.pipeline.compress.calibration import warn_about_calibration
 from ace_studio.engine.pipeline.compress.candidates import (
     Candidate,
@@ -30,11 +31,12 @@ from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, state_bytes
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.profiling import profile_all
+from ace_studio.engine.pipeline.compress.proving import SHARE, seconds_so_far
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
 from ace_studio.engine.pipeline.compress.timing import measure_latency
-from ace_studio.engine.pipeline.compress.trying import built_at_fp32, expect_builds, try_plan
+from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.pipeline.sensitivity import scanned_precisions
 from ace_studio.engine.plan import plan_problem
 from ace_studio.engine.profile.worst import worst_of_outputs, worst_of_scores
@@ -42,7 +44,7 @@ from ace_studio.engine.report import write_figures
 from ace_studio.engine.targets import select_targets
 from ace_studio.engine.targets.base import Lowered, Target
 from ace_studio.records.errors import AceError, ErrorCode
-from ace_studio.records.messages import Phase, TargetAtWork
+from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import ScanChoice
 from ace_studio.records.results import BatchThroughput
@@ -221,67 +223,30 @@ def _examples(job: CompressionJob) -> tuple[str, Sequence[Example]]:
     return "tracing", job.captured.given_examples[:_MAX_EXAMPLES]
 
 
-SOON_BUILT_S = 5.0
-"""What took longer to compress gets no reference, because fp32 of the same runtime takes about as long to build..."""
 LONGEST_TIMING_S = 10.0
-"""Neither does a model for which the rounds of one more candidate would take longer..."""
-SHARE = 0.2
-"""... unless that is at most this part of what the job took so far: a compiler's build in a long run."""
+"""fp32 of a target is not timed beside its compressed candidates where its rounds would take longer, or `SHARE`."""
 
 
 @contextmanager
 def float_references(job: CompressionJob) -> Iterator[dict[str, Lowered]]:
-    """Target -> fp32 there, for targets with a compressed candidate and no fp32 one, where that costs few seconds."""
-    found: dict[str, Lowered] = {}
-    for candidate in _without_float(job):
-        if (lowered := _built(job, candidate)) is not None:
-            found[candidate.run.target] = lowered
-    try:
-        yield found
-    finally:
-        found.clear()
-
-
-def _without_float(job: CompressionJob) -> list[Candidate]:
-    """One soon built candidate of each target that has no fp32 candidate."""
+    """Target -> its exact build, for targets with a compressed candidate and no fp32 one, where timing it is cheap."""
     known = {one.run.target for one in job.state.running if one.run.precision == Precision.FP32}
     if job.loaded.original is None:
         known.add(original_target(job.loaded.frontend))
-    most_s = max(SOON_BUILT_S, SHARE * _seconds_so_far(job))
-    compressed = {
-        one.run.target: one
-        for one in job.state.running
-        if one.run.build_seconds is not None and one.run.build_seconds <= most_s
-    }
-    return [one for name, one in compressed.items() if name not in known]
-
-
-def _seconds_so_far(job: CompressionJob) -> float:
-    return sum(job.reporter.seconds_by_phase().values())
-
-
-def _built(job: CompressionJob, beside: Candidate) -> Lowered | None:
-    """None if it cannot be built, computes something else, or takes long: then the gain over it is not measured."""
-    index = job.state.candidates.index(beside)
-    job.reporter.tell(TargetAtWork(job=job.reporter.job, target=beside.target.name, index=index))
+    wanted = {one.run.target for one in job.state.running} - known
+    exact = {name: one.exact for name, one in job.state.proofs.items() if name in wanted and one.exact is not None}
+    job.state.proofs.clear()
     try:
-        lowered = built_at_fp32(job, beside)
-        if lowered is None:
-            return None
-        call = bound_call(job.captured.examples[0], lowered)
-        started = time.monotonic()
-        call()
-        taken_s = time.monotonic() - started
-    except AceError as error:
-        if error.problem.code is ErrorCode.CANCELLED:
-            raise
-        return None
-    except Exception:  # noqa: BLE001 - border: a runtime's own library may raise anything
-        return None
+        yield {name: lowered for name, lowered in exact.items() if _is_soon_timed(job, lowered)}
     finally:
-        job.reporter.tell(TargetAtWork(job=job.reporter.job))
-    most_s = max(LONGEST_TIMING_S, SHARE * _seconds_so_far(job))
-    return lowered if 2 * taken_s * job.recipe.measure.rounds <= most_s else None
+        exact.clear()
+
+
+def _is_soon_timed(job: CompressionJob, lowered: Lowered) -> bool:
+    started = time.monotonic()
+    bound_call(job.captured.examples[0], lowered)()
+    most_s = max(LONGEST_TIMING_S, SHARE * seconds_so_far(job))
+    return 2 * (time.monotonic() - started) * job.recipe.measure.rounds <= most_s
 
 
 _MAX_ROUNDS = 10

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, fx
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
-from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB
+from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, fidelity_db
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import ValueRange
@@ -96,23 +96,19 @@ class Simulator:
         """The stored factor of a product in float and as the plan stores it, and its axis of output channels."""
         return self._arithmetic.weight(node, plan.precision_of(node.meta[OP_ID]), plan.scheme_of(node.meta[OP_ID]))
 
-    def sqnr_db(
+    def fidelity_db(
         self,
         plan: BoundPlan,
         examples: Sequence[Sequence[Tensor]],
         references: Sequence[Sequence[Tensor]] | None = None,
     ) -> float:
-        """Fidelity of the worst output under the plan, pooled over all examples; 200 if there is no float output.
+        """Fidelity of the worst output under the plan, over all examples; 200 if no float output changes.
 
         ``references`` are the flat outputs to compare with; None: those of this graph in float.
         """
-        sums: dict[int, list[float]] = {}
-        for place, example in enumerate(examples):
-            reference = self.float_outputs(example) if references is None else references[place]
-            for index, (wide, rounded) in enumerate(zip(reference, self.outputs(plan, example), strict=True)):
-                if wide.is_floating_point():
-                    runs.add_energy(sums.setdefault(index, [0.0, 0.0]), wide, rounded)
-        return min((runs.OpError(*pair).sqnr_db for pair in sums.values()), default=SQNR_CAP_DB)
+        exact = [self.float_outputs(example) for example in examples] if references is None else references
+        found = fidelity_db(exact, [self.outputs(plan, example) for example in examples])
+        return SQNR_CAP_DB if found is None else found
 
 
 @dataclass(frozen=True)

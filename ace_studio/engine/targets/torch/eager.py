@@ -94,6 +94,9 @@ class EagerTarget(Target):
 class EagerLowered(TorchLowered):
     """The rewritten graph itself."""
 
+    def twin(self) -> None:
+        """None: it is soon built at fp32."""
+
     def read_back(self) -> list[OpActual]:
         """Run the traced example node by node and note the element types."""
         graph_module = self._rewritten.graph_module

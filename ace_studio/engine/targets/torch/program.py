@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, fx
@@ -46,6 +47,11 @@ class TorchLowered(Lowered):
         """The compiled function itself."""
         tensors = example.tensors()
         return lambda: self._run(*tensors)
+
+    def twin(self) -> Callable[..., Any] | None:
+        """The rewritten graph, op by op."""
+        run = pinned(fx.Interpreter(self._rewritten.graph_module).run, threads=self._job.threads)
+        return FlatCall(self._job.captured).around(run)
 
     def actuals(self, nodes: Sequence[CompiledNode], *, runtime: str) -> list[OpActual]:
         """What became of every op, given the nodes that run."""

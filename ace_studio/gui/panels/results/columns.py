@@ -161,7 +161,7 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                tips=lambda at: _interval(runs[at].drop_low, runs[at].drop_high, percent_text),
                tip="Loss of the metric relative to the original; negative is a gain. The tooltip of a cell has the "
                    "95 % interval, if known"),
-        Column(title="SQNR", values=[run.sqnr_db for run in runs], text=decibel_text, is_number=True,
+        Column(title="SQNR", values=[run.fidelity for run in runs], text=decibel_text, is_number=True,
                tip="Energy of the original's outputs over the energy of their error, in decibels. From your examples"),
         Column(title="size", values=[run.size_bytes for run in runs], text=bytes_text, is_number=True,
                tip="Bytes of the saved artifact; of the original, of its weights"),

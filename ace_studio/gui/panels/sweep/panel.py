@@ -320,7 +320,7 @@ def sweep_columns(rows: Sequence[SweepRow], colours: Colours) -> list[Column]:
                colour=mood, tip=tip),
         Column(title="outcome", values=of(_outcome), width=180, colour=mood, tips=why),
         *figure_columns(rows),
-        Column(title="SQNR", values=of(lambda row: row.sqnr_db), text=decibel_text, is_number=True, width=84),
+        Column(title="SQNR", values=of(lambda row: row.fidelity), text=decibel_text, is_number=True, width=84),
         Column(title="size", values=of(lambda row: row.size_bytes), text=bytes_text, is_number=True, width=84),
         Column(title="goal", values=of(lambda row: _GOAL[row.goal_met]), width=68),
         Column(title="host", values=of(lambda row: row.host), width=110, colour=lambda _: colours.text_dim),

@@ -18,7 +18,7 @@ def draw_front(chart: Chart, rows: Sequence[SweepRow], colours: Colours) -> None
     """A point per job with a latency and an accuracy: its metric, or where jobs have none their fidelity."""
     measured = [row for row in rows if row.latency_ms is not None]
     by_metric = bool(measured) and all(row.metric is not None for row in measured)
-    shown = [(row, row.metric if by_metric else row.sqnr_db) for row in measured]
+    shown = [(row, row.metric if by_metric else row.fidelity) for row in measured]
     places = [(row.latency_ms or 0.0, float(value)) for row, value in shown if value is not None]
     named = [row for row, value in shown if value is not None]
     if not places:

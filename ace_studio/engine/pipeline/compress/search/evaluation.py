@@ -170,7 +170,7 @@ class PlanEvaluator:
         """
         key = step_key(variant.target, variant.plan, variant.methods, variant.options)
         one = self._plans.get(key)
-        if one is None or one.step.sqnr_db is None or not one.step.latency_ratio:
+        if one is None or one.step.fidelity is None or not one.step.latency_ratio:
             return None
         times = self._store.times(key)
         if times is None:
@@ -186,7 +186,7 @@ class PlanEvaluator:
             ratio=one.step.latency_ratio,
             op_ms=times.op_ms,
             homes=times.homes,
-            noise=10.0 ** (-one.step.sqnr_db / 10.0),
+            noise=10.0 ** (-one.step.fidelity / 10.0),
             size_bytes=one.step.size_bytes,
         )
         return build, times.baseline_ms

@@ -111,7 +111,7 @@ class Mixer:
             return Evaluation(
                 is_accurate=is_accurate(step),
                 is_affordable=is_affordable(step_figures(step), goal),
-                sqnr_db=step.sqnr_db,
+                sqnr_db=step.fidelity,
                 time=step.latency_ratio,
                 bytes=step.size_bytes,
                 ends=step.status is RunStatus.DROPPED,
@@ -121,10 +121,10 @@ class Mixer:
             expected_db = None if least is Least.NOISE else self._expected.expected_db(solution.chosen)
             methods = self._methods if expected_db is None else self._expected.methods_for(solution.chosen)
             step = self._build(solution, methods, expected_db)
-            if step is None or step.sqnr_db is None:
+            if step is None or step.fidelity is None:
                 return Evaluation(is_accurate=False, is_affordable=False, ends=True)
             if expected_db is not None:
-                self._expected.learn(solution.chosen, methods, step.sqnr_db)
+                self._expected.learn(solution.chosen, methods, step.fidelity)
             return judged(step)
 
         steps = {one.precision: self._evaluator.step_of(self._variant(one.precision)) for one in self._builds}
@@ -187,7 +187,7 @@ class Mixer:
         base, rules, _ = self._ruled(chosen)
         plan = self._variants[base].plan
         variant = SearchVariant(self._variants[base].target, plan, methods=methods)
-        return self._simulator.sqnr_db(variant, msgspec.structs.replace(plan, rules=(*plan.rules, *rules)))
+        return self._simulator.fidelity_db(variant, msgspec.structs.replace(plan, rules=(*plan.rules, *rules)))
 
     def _learn_from_uniform(self) -> None:
         """What the builds with all ops at one precision say of the simulations, with improved weights and without."""
@@ -197,8 +197,8 @@ class Mixer:
                 step = self._evaluator.step_of(replace(own, methods=methods)) or self._with_other_rest(own, methods)
                 if step is None and build.precision not in self._variants:
                     step = self._evaluator.step_of(own)  # with no op low, nothing is improved
-                if step is not None and step.sqnr_db is not None:
-                    self._expected.learn(self._mixture.uniform(build.precision), methods, step.sqnr_db)
+                if step is not None and step.fidelity is not None:
+                    self._expected.learn(self._mixture.uniform(build.precision), methods, step.fidelity)
 
     def _with_other_rest(self, own: SearchVariant, methods: Methods) -> SearchStep | None:
         """The step of a variant that differs in the float precision of the rest; it hardly changes the fidelity."""

@@ -6,13 +6,13 @@ is what the integer program in `mixture` mixes them by. Every candidate is compa
 
 from collections.abc import Sequence
 
+from ace_studio.engine.pipeline.compress.building import expect_builds
 from ace_studio.engine.pipeline.compress.candidates import original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.search.evaluation import EvaluatedPlan, PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.mixer import make_mixer
 from ace_studio.engine.pipeline.compress.search.mixture import Least
 from ace_studio.engine.pipeline.compress.search.variants import METHODS_TO_TRY, SearchVariant, variants_of
-from ace_studio.engine.pipeline.compress.trying import expect_builds
 from ace_studio.engine.plan import bind_plan
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.goals import cost, is_accurate, is_affordable, rank, step_figures
@@ -102,7 +102,7 @@ class GoalSearch:
     def _evaluate_all_low(self, variant: SearchVariant) -> SearchStep | None:
         """None if it could not be built."""
         step = self._evaluator.variant(variant)
-        return None if step is None or step.sqnr_db is None else step
+        return None if step is None or step.fidelity is None else step
 
     def _with_better_weights(self, own: Sequence[Evaluated]) -> list[Evaluated]:
         """The most promising inaccurate variant with improved weights where these are better: they cost no latency."""
@@ -242,7 +242,7 @@ class GoalSearch:
 
     def _note_unaffordable(self, target: Target) -> None:
         """Note the smallest size and latency on a target if they are above the bounds."""
-        built = [one.step for one in self._evaluator.on_target(target) if one.step.sqnr_db is not None]
+        built = [one.step for one in self._evaluator.on_target(target) if one.step.fidelity is not None]
         sizes = [(step.size_bytes / 1e6, step.low) for step in built if step.size_bytes]
         ratios = [(step.latency_ratio, step.low) for step in built if step.latency_ratio]
         for bound, found, words in (
@@ -262,7 +262,7 @@ class GoalSearch:
         highs: list[Precision] = []
         for precision in HIGH_PRECISIONS:
             step = None if target.precision_problem(precision) else self._evaluator.uniform(target, precision)
-            if step is None or step.sqnr_db is None:
+            if step is None or step.fidelity is None:
                 continue
             is_fast = step.latency_ratio is not None and step.latency_ratio < 1.0
             if precision is not Precision.FP32 and not is_fast:
@@ -320,7 +320,7 @@ class GoalSearch:
         return self._goal.min_sqnr_db if self._goal.max_drop is None else None
 
     def _is_accurate(self, step: SearchStep) -> bool:
-        return step.sqnr_db is not None and is_accurate(step_figures(step), self._goal)
+        return step.fidelity is not None and is_accurate(step_figures(step), self._goal)
 
     def _cost(self, step: SearchStep) -> tuple[float, ...]:
         return cost(step_figures(step), self._goal.optimize)

@@ -41,7 +41,7 @@ class PlanSimulator:
         """Inputs and float outputs of the examples."""
         self._ranges: dict[object, Mapping[str, ValueRange]] = {}
 
-    def sqnr_db(self, variant: SearchVariant, plan: Plan) -> float | None:
+    def fidelity_db(self, variant: SearchVariant, plan: Plan) -> float | None:
         """Fidelity under a plan, with the variant's target and methods; None if it cannot be simulated."""
         captured = self._job.captured.torch_graph if self._is_possible else None
         if captured is None:
@@ -72,7 +72,7 @@ class PlanSimulator:
         if target.row.has_one_float and Precision.BF16 in bound.precisions:
             bound = with_one_float(bound, graph, style)
         examples, references = zip(*self._exact, strict=True)
-        return Simulator(graph, ranges=self._ranges[key], style=style).sqnr_db(bound, examples, references)
+        return Simulator(graph, ranges=self._ranges[key], style=style).fidelity_db(bound, examples, references)
 
 
 def with_one_float(bound: BoundPlan, graph: FloatGraph, style: Int8Style) -> BoundPlan:

@@ -100,7 +100,7 @@ class StepStore:
         has no metric, and is not one either.
         """
         step = self._saved.steps.get(key) or self._saved.steps.get(self._raced(key))
-        if step is None or step.sqnr_db is None:
+        if step is None or step.fidelity is None:
             return None
         return judged(msgspec.structs.replace(step, reused=True, run=None), self._goal)
 
@@ -138,7 +138,7 @@ class StepStore:
 
 def step_key(target: Target, plan: Plan, methods: Sequence[ImproveMethod] = (), options: Mapping[str, str] = {}) -> str:
     """A hash over the target, its version and options, the plan and the methods that improve the weights."""
-    content = f"{target.name} {target.available().version} {' '.join(methods)} ".encode()
+    content = f"centred {target.name} {target.available().version} {' '.join(methods)} ".encode()
     content += msgspec.json.encode(options, order="deterministic")
     content += msgspec.json.encode(plan, order="deterministic")
     return hashlib.sha256(content).hexdigest()
@@ -154,6 +154,7 @@ def with_findings(step: SearchStep, candidate: Candidate, baseline: Baseline, go
         metric=run.metric,
         metric_drop=run.metric_drop,
         sqnr_db=run.sqnr_db,
+        fidelity_db=run.fidelity_db,
         size_bytes=run.size_bytes,
         latency_ratio=round(ratio, 4) if ratio else None,
     )
