@@ -75,3 +75,15 @@ def test_every_note_of_the_benchmarks_is_in_their_list(root):
     folder = root / "tests/benchmarks/notes"
     listed = set(re.findall(r"\]\(([\w-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8")))
     assert listed == {path.name for path in folder.glob("*.md")} - {"README.md"}
+
+
+def test_every_test_that_the_page_on_security_names_exists_and_no_way_in_is_without_one(root):
+    text = (root / "SECURITY.md").read_text(encoding="utf-8")
+    for file, function in re.findall(r"\b(tests/[\w/]+\.py)(?:::(\w+))?", text):
+        assert not function or f"\ndef {function}(" in (root / file).read_text(encoding="utf-8"), f"{file}::{function}"
+        assert (root / file).is_file(), file
+    section = text.partition("\n## How a stranger's bytes come in\n")[2].partition("\n## ")[0]
+    _, _, *rows = re.findall(r"^\| (.*) \|$", section, flags=re.MULTILINE)
+    named = re.compile(r"`tests/[\w/]+\.py(::\w+)?`(, `tests/[\w/]+\.py(::\w+)?`)*")
+    assert len(rows) > 30
+    assert [row for row in rows if not named.fullmatch(row.split(" | ")[3])] == []

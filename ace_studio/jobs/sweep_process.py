@@ -39,7 +39,7 @@ class SweepProcess:
         self._is_stopped = False
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the thread that reads it
         self._process = subprocess.Popen(
-            [self._python, str(BOOT_FILE), _MODULE],
+            [self._python, "-P", str(BOOT_FILE), _MODULE],  # its children too are not to import from where it starts
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._printed,

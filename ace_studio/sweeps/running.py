@@ -2,13 +2,15 @@
 
 import os
 import platform
+import signal
 import statistics
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -37,7 +39,6 @@ from ace_studio.records.sweeps import (
 )
 from ace_studio.session.kept.history import History
 from ace_studio.sweeps.cluster import GPU, MEMORY, TIMING, Connection, is_lost, local_cluster
-from ace_studio.sweeps.interrupts import noted_interrupts
 from ace_studio.sweeps.mlflow_log import MlflowLog
 from ace_studio.sweeps.on_devices import SweepDevices, device_of
 from ace_studio.sweeps.slurm import slurm_cluster, slurm_workers
@@ -404,3 +405,22 @@ class _Running:
         report = replace(report, rows=with_front(report.rows))
         write_tables(report, self._out)
         return report
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[threading.Event]:
+    """Note Ctrl-C too: Python drops the exception if it comes while an object of Dask's is being deleted."""
+    noted, before = threading.Event(), signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.set()
+        signal.default_int_handler(number, frame)
+
+    is_usual = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if is_usual:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        if is_usual:
+            signal.signal(signal.SIGINT, before)

@@ -4,6 +4,7 @@ What such a job is (queue, cores, memory, time, GPU) stands in Dask's configurat
 """
 
 import importlib.util
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -45,6 +46,7 @@ def slurm_cluster(count: int, shared: Path) -> Iterator[Any]:
         raise AceError.of(ErrorCode.NOT_INSTALLED, "SLURM needs dask-jobqueue", remedy=_INSTALL)
     import dask_jobqueue  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 - optional
 
+    python = dask.config.get(f"{_SETTINGS}.python", None) or sys.executable
     directives = " ".join(map(str, dask.config.get(f"{_SETTINGS}.job_extra_directives", None) or ()))
     resources = f"{TIMING}=1" + (f" {GPU}=1" if "gpu" in directives.lower() else "")
     with ExitStack() as opened:
@@ -54,6 +56,7 @@ def slurm_cluster(count: int, shared: Path) -> Iterator[Any]:
             cluster: Any = opened.enter_context(
                 dask_jobqueue.SLURMCluster(
                     n_workers=count,
+                    python=f"{python} -P",  # not from the folder that SLURM starts it in, which may be a stranger's
                     processes=1,
                     worker_extra_args=["--nthreads", "1", "--resources", f'"{resources}"'],
                     security=_security(Path(folder)),

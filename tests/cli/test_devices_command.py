@@ -9,6 +9,7 @@ from ace_studio.jobs.devices.measuring import Measured
 from ace_studio.records.devices import DeviceCheck
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.results import encode_result
+from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.history import History
 from tests.jobs.devices.runs import result_of, run_of
 from tests.records.results.test_on_devices import figure
@@ -104,3 +105,26 @@ def test_a_check_shows_what_a_device_has(monkeypatch, capsys):
     assert "governor powersave, 41 °C" in shown and "missing: python -m pip install openvino" in shown
     assert run_command(["devices", "check", "here", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["runtimes"] == {"onnxruntime": "1.2"}
+
+
+def test_a_list_of_devices_that_somebody_else_wrote_starts_nothing_and_steers_no_terminal(out, tmp_path, capsys):
+    canary = tmp_path / "canary"
+    rows = [
+        ("option", "ssh", f"-oProxyCommand=touch {canary}", ""),
+        ("command", "ssh", f"box;touch {canary}", ""),
+        ("python", "ssh", "-F/dev/null", f"$(touch {canary})"),
+        ("serial", "adb", f"$(touch {canary})", ""),
+        ("\x1b[2J\ncommand", "ssh", "\x1b]0;x\x07", ""),
+    ]
+    listed = [dict(zip(("name", "kind", "address", "python"), row, strict=True)) for row in rows]
+    path = UserFolders.of_user().devices
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(listed))
+    assert run_command(["devices", "list"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    for name, *_ in rows:
+        assert run_command(["devices", "check", name]) in (2, 6)
+        assert run_command(["measure", str(out), "--device", name]) in (2, 6)
+        said = "".join(capsys.readouterr())
+        assert "remedy: " in said and "\x1b" not in said
+    assert not canary.exists()

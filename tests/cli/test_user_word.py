@@ -3,13 +3,17 @@
 import json
 import os
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from ace_studio.cli import run_command
+from ace_studio.jobs.hosts import frames
+from ace_studio.jobs.hosts.link import HostLink
 from ace_studio.records.advice import Advice, AdviceQuantity
+from ace_studio.records.bundle import BundledFile
 from ace_studio.records.results import encode_result
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.settings import Settings
@@ -307,6 +311,25 @@ def test_the_list_is_confirmed_ahead_by_a_person_for_commands_without_a_terminal
     assert run_command(["trust", "--revoke", str(home / "gift")]) == 0
     received = ssh.received
     assert run_command(["trace", path, "--json"]) == 5 and ssh.received == received
+
+
+@pytest.mark.parametrize("name", ["link/diary.txt", "/HOME/.bashrc"])
+def test_a_host_that_says_that_results_belong_elsewhere_writes_nothing_there(name, home, ssh, monkeypatch, capsys):
+    (home / ".bashrc").write_text("mine")
+    (home / "out").mkdir()
+    (home / "out" / "link").symlink_to(home / "notes")
+    said = BundledFile(path=name.replace("/HOME", str(home)), sha256=sha256(b"theirs").hexdigest(), size=6)
+
+    def lie(self, fetch):
+        listed = frames.Written(number=fetch.number, files=(said,))
+        return frames.Piece(number=fetch.number, data=b"theirs") if fetch.path else listed
+
+    monkeypatch.setattr(HostLink, "_request", lie)
+    words = ["run", gift(home), "--out", str(home / "out"), "--json", "--host", HOST]
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    assert run_command(words) == 6 and "outside of the output folder" in told(capsys)["error"]["why"]
+    after = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    assert {path: content for path, content in after.items() if path != home / "out" / "result.json"} == before
 
 
 def test_a_secret_cannot_be_confirmed_ahead(home, ssh, monkeypatch, capsys):

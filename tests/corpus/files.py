@@ -23,7 +23,13 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.errors import visible
+from ace_studio.records.results import encode_result
+from tests.jobs.devices.runs import finding, result_of, run_of
+from tests.jobs.packs import beyond_the_longest_path, header, make_pack, pack_named
 
 FOLDER = Path(__file__).parent / "files"
 TABLES = sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -341,6 +347,31 @@ def nested(depth: int = 100_000, *, left: str = "[", right: str = "]") -> str:
     return left * depth + right * depth
 
 
+def pack(folder: Path, *more: Any, said: dict[str, Any] | None = None) -> str:
+    """Write an engine pack with more members, or with other words about itself; returns its name."""
+    return make_pack(folder, more=more, said=said or {}).name
+
+
+def result_folder(place: Path, *, sizes: list[int] | None = None, advice: bool = False, **told: str) -> None:
+    """Write a folder as a run leaves it.
+
+    Args:
+        place: Is made, with an empty folder for artifacts.
+        sizes: Of the input that was measured.
+        advice: Whether there is a card of advice.
+        told: ``artifact`` and ``target`` of its one run, ``folder`` and ``recipe`` of the result.
+    """
+    (place / "artifacts").mkdir(parents=True)
+    run = run_of(told.pop("target", "onnxruntime"), artifact=told.pop("artifact", ""))
+    made = result_of(run, **({} if sizes is None else {"inputs": (finding(sizes=tuple(sizes)),)}))
+    card = Advice(
+        kind="precision-bf16", title="Try bf16", why="", estimate="", quantity=AdviceQuantity.LATENCY,
+        estimated_gain=2.0, change={"plan": {"default": "bf16"}},
+    )  # fmt: skip
+    made = replace(made, advice=(card,) if advice else (), **told)
+    (place / "result.json").write_bytes(encode_result(made))
+
+
 class Calls:
     """Runs a shell command when it is unpickled: the plain payload."""
 
@@ -357,7 +388,7 @@ NAMES: dict[str, Any] = {
     for one in (
         torch_zip, state_dict, change_bytes, member_of, change_member, zeros, safetensors, entry, onnx_model, onnx_with,
         node, tensor, branch, exported, scripted, npy, png, python_model, hugging_face, nested, Calls, zipfile, json,
-        os, pickle, struct, io, partial,
+        os, pickle, struct, io, partial, pack, header, beyond_the_longest_path, result_folder,
     )
     if hasattr(one, "__name__")
-} | {"partial": partial}  # fmt: skip
+} | {"partial": partial, "TOP": pack_named()}  # fmt: skip

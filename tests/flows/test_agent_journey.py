@@ -7,7 +7,7 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from ace_studio.cli.agents.answers import EXIT_CODE_KEY
+from ace_studio.cli.agents.server import EXIT_CODE_KEY
 from ace_studio.records.safe_file import file_sha256
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.trust import TrustStore

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ace_studio.cli import run_command
 from ace_studio.jobs.engines import EngineClient
-from ace_studio.jobs.hosts.source import engine_source
 from ace_studio.jobs.hosts.ssh import SSH_VARIABLE
+from ace_studio.jobs.hosts.transport import engine_source
 from ace_studio.records.messages import (
     AnyEvent,
     JobCancelled,

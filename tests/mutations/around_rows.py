@@ -101,10 +101,10 @@ AROUND_ROWS = (
     ),
     Mutation(
         name="throttling-untold",
-        path="ace_studio/jobs/devices/figures.py",
+        path="ace_studio/jobs/devices/measuring.py",
         old="mhz_after < SLOWER_SHARE * mhz_before",
         new="mhz_before < SLOWER_SHARE * mhz_after",
-        tests=("jobs/devices/test_figures.py",),
+        tests=("jobs/devices/test_measuring.py",),
         harm="A phone that became slower while it measured is not mentioned.",
     ),
     Mutation(

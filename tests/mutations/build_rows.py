@@ -113,10 +113,10 @@ BUILD_ROWS = (
     ),
     Mutation(
         name="timing-lock-never-taken",
-        path=f"{ENGINE}/pipeline/timing_turns.py",
+        path=f"{ENGINE}/pipeline/__init__.py",
         old="elif not lock.is_locked:",
         new="elif lock.is_locked:",
-        tests=("engine/pipeline/test_timing_turns.py",),
+        tests=("engine/pipeline/test_init.py",),
         harm="Two jobs of a sweep measure at the same time and disturb each other.",
     ),
     Mutation(

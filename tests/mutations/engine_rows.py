@@ -119,10 +119,10 @@ ENGINE_ROWS = (
     ),
     Mutation(
         name="smoothquant-upside-down",
-        path=f"{ENGINE}/improve/smoothquant.py",
+        path=f"{ENGINE}/improve/norms.py",
         old="(seen**alpha / weights ** (1.0 - alpha)).clamp(*_FACTORS)",
         new="(weights ** (1.0 - alpha) / seen**alpha).clamp(*_FACTORS)",
-        tests=("engine/improve/test_smoothquant.py", "engine/improve/test_init.py"),
+        tests=("engine/improve/test_norms.py", "engine/improve/test_init.py"),
         harm="SmoothQuant makes outliers of the activations larger, and is always thrown away.",
     ),
     Mutation(

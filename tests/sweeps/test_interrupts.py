@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ace_studio.sweeps.interrupts import noted_interrupts
+from ace_studio.sweeps.running import noted_interrupts
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def usual():
 
 DROPPED = """
 import signal
-from ace_studio.sweeps.interrupts import noted_interrupts
+from ace_studio.sweeps.running import noted_interrupts
 
 class Deleted:
     def __del__(self):

@@ -50,7 +50,7 @@ def test_an_address_of_slurm_says_how_many_workers():
 def test_each_worker_measures_alone_and_the_key_is_the_users_only_and_goes_with_the_cluster(jobqueue, tmp_path):
     with slurm_cluster(3, tmp_path):
         (asked,) = jobqueue.asked
-        assert asked["n_workers"] == 3
+        assert asked["n_workers"] == 3 and asked["python"] == f"{sys.executable} -P"
         assert asked["worker_extra_args"] == ["--nthreads", "1", "--resources", '"timing=1"']
         security = asked["security"].get_tls_config_for_role("worker")
         key = Path(security["key"])

@@ -2,7 +2,7 @@
 
 ``F.linear(x, weight * scale)``, a masked or standardized weight, a low-rank update: in inference they are constants.
 Left computed, they cost time at every call, and no target takes them for weights: they get no scale per channel, and
-are not stored in fewer bits. `load.written_weights` does the same for parametrizations, which a module declares.
+are not stored in fewer bits. `load.weights` does the same for parametrizations, which a module declares.
 """
 
 import operator

@@ -1,7 +1,7 @@
 """Better than plain quantization: methods that change the captured graph's weights, each kept only if it helps.
 
-A method is one file and one row of `METHODS`. It gives changed weights that are kept apart from the capture, so every
-target builds from the same improved weights, and results are still compared with the original module.
+A method is one function and one row of `METHODS`. It gives changed weights that are kept apart from the capture, so
+every target builds from the same improved weights, and results are still compared with the original module.
 """
 
 import time
@@ -13,13 +13,12 @@ import torch
 from torch import Tensor
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel
-from ace_studio.engine.improve.awq import awq
 from ace_studio.engine.improve.compensate import compensate, correct_biases
 from ace_studio.engine.improve.equalize import equalize
 from ace_studio.engine.improve.gptq import gptq
 from ace_studio.engine.improve.job import HIGH, ImproveJob, NoChange, WeightChange, changed_ops, with_changed_weights
 from ace_studio.engine.improve.learned_rounding import learn_rounding
-from ace_studio.engine.improve.smoothquant import smoothquant
+from ace_studio.engine.improve.norms import awq, smoothquant
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import SMALLEST_GAIN_DB, split_examples
 from ace_studio.engine.quantize.observers import RangeChoice

@@ -28,8 +28,7 @@ from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoin
 from ace_studio.engine.load.torchvision.ops import make_importable, warn_if_standing_in
 from ace_studio.engine.load.trust import CodeToRun, require_trust
 from ace_studio.engine.load.user_code import UserModules
-from ace_studio.engine.load.weights import load_weights
-from ace_studio.engine.load.written_weights import write_out_weights
+from ace_studio.engine.load.weights import load_weights, write_out_weights
 from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.messages import WEIGHTS_ALONE, Phase

@@ -8,11 +8,13 @@ import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import torch
+from filelock import FileLock, Timeout
 
 from ace_studio.engine.advice import Facts, advise
 from ace_studio.engine.capture import refuse_counting
@@ -31,7 +33,6 @@ from ace_studio.engine.pipeline.preparing import Prepared, check_subgraphs, prep
 from ace_studio.engine.pipeline.process_state import in_folder
 from ace_studio.engine.pipeline.ready import ReadyModel, make_ready
 from ace_studio.engine.pipeline.sensitivity import scan_folder, scanned_precisions, sense
-from ace_studio.engine.pipeline.timing_turns import in_turn
 from ace_studio.engine.pipeline.values import LastModel, Watched
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.report import write_report
@@ -41,6 +42,7 @@ from ace_studio.records.advice_applied import outcome_of
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.fixes import FixReport
 from ace_studio.records.graph import GraphTable
+from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.plan_index import PlanIndex
@@ -50,6 +52,7 @@ from ace_studio.records.safe_file import make_output_folder
 from ace_studio.records.system_faults import system_problem
 from ace_studio.records.tensors import MADE_UP, read_values
 
+_TURN_CHECK_S = 1.0
 MAX_SOURCE_BYTES = 2_000_000
 """Source files larger than this are not sent to the window."""
 
@@ -365,3 +368,40 @@ def with_advice(result: Result, recipe: Recipe, table: GraphTable) -> Result:
         has_pruning_library=importlib.util.find_spec("torch_pruning") is not None,
     )
     return msgspec.structs.replace(result, advice=advise(facts), advice_from=outcome_of(recipe.advice_from, result))
+
+
+@contextmanager
+def in_turn(reporter: Reporter, path: str) -> Iterator[None]:
+    """Hold the lock of this file during every phase `Phase.MEASURE` of the body: jobs on one machine measure in turn.
+
+    An empty path is no lock. A lock that cannot be opened, as in a contained process, is no lock either: it protects
+    figures, not data.
+    """
+    if not path:
+        yield
+        return
+    lock = FileLock(path)
+
+    def began(phase: Phase) -> None:
+        if phase is not Phase.MEASURE:
+            lock.release()
+        elif not lock.is_locked:
+            _take(lock, reporter)
+
+    reporter.phase_began = began
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _take(lock: FileLock, reporter: Reporter) -> None:
+    while True:
+        try:
+            lock.acquire(timeout=0 if reporter.is_cancelled else _TURN_CHECK_S)
+        except Timeout:
+            reporter.advance(None, "waiting while another job measures on this machine")
+        except OSError:
+            return
+        else:
+            return

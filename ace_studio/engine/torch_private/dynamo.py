@@ -17,6 +17,7 @@ from torch.fx.experimental import _config as _shape_config
 
 from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.exporting import sizes_of_one_are_ordinary
+from ace_studio.engine.torch_private.plain_ops import layers_of_single_ops
 from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.symbols import short_sizes
 
@@ -63,20 +64,15 @@ def whole_graph_capture() -> Iterator[None]:
     """Set torch.compile so that it keeps free sizes distinct and captures whole graphs as often as possible."""
     wanted = ("allow_rnn", "capture_scalar_outputs", "capture_dynamic_output_shape_ops", "inline_inbuilt_nn_modules")
     chosen = {name: True for name in wanted if hasattr(_settings, name)}
-    was_fast = torch.backends.mha.get_fastpath_enabled()
-    # One opaque op for a whole encoder layer is fast, but nothing in it could have a precision of its own.
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with (
-            _settings.patch(chosen),
-            sizes_of_one_are_ordinary(),
-            recurrent_layers_kept_whole(),
-            short_sizes(),
-            _shape_config.patch(use_duck_shape=False),  # type: ignore[attr-defined]
-        ):
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(was_fast)
+    with (
+        _settings.patch(chosen),
+        layers_of_single_ops(),
+        sizes_of_one_are_ordinary(),
+        recurrent_layers_kept_whole(),
+        short_sizes(),
+        _shape_config.patch(use_duck_shape=False),  # type: ignore[attr-defined]
+    ):
+        yield
 
 
 def traced_without_analysis(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,11 +12,7 @@ from torch.fx.experimental import _config as _shape_config
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.replaced import replaced_attribute
-from ace_studio.engine.torch_private.embedding_bags import embedding_bags_as_lookups
-from ace_studio.engine.torch_private.encoder_layers import encoder_layers_as_plain_ops
-from ace_studio.engine.torch_private.even_steps import even_steps_of_any_count
-from ace_studio.engine.torch_private.flex_attention import flex_attention_as_plain_ops
-from ace_studio.engine.torch_private.line_pools import line_pools_of_any_length
+from ace_studio.engine.torch_private.plain_ops import calls_as_plain_ops
 from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.regions import inline_plain_regions
 from ace_studio.engine.torch_private.symbols import short_sizes, write_sizes_in_integers
@@ -53,9 +49,8 @@ def export_program(
 ) -> ExportedProgram:
     """``torch.export.export`` under the settings that the project relies on. Call it without gradients."""
     with (
-        sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), flex_attention_as_plain_ops(),
-        embedding_bags_as_lookups(), encoder_layers_as_plain_ops(), even_steps_of_any_count(),
-        line_pools_of_any_length(), short_sizes(), keywords_named(module, kwargs),
+        sizes_of_one_are_ordinary(), recurrent_layers_kept_whole(), calls_as_plain_ops(), short_sizes(),
+        keywords_named(module, kwargs),
     ):  # fmt: skip
         given = (module, args, dict(kwargs), dynamic_shapes)
         try:

@@ -23,7 +23,7 @@ in place, Ctrl-click adds, Shift-drag encircles, Ctrl-drag zooms into a box.
     surface   picture, camera, selection and the verbs on them; gestures keys menu call it
     canvas    the surface as it is drawn; painting boxes lines texts are its parts
     search    finds ops; paths finds paths between them
-    minimap legend search_bar breadcrumbs export   around the canvas
+    minimap legend bars export   around the canvas
     view      `GraphView`, all of it together
 """
 

@@ -9,17 +9,15 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from ace_studio.gui.graph_view.background import Check
-from ace_studio.gui.graph_view.breadcrumbs import Breadcrumbs
+from ace_studio.gui.graph_view.bars import Breadcrumbs, LayoutNote, SearchBar
 from ace_studio.gui.graph_view.canvas import GraphCanvas
 from ace_studio.gui.graph_view.colours import Colouring, family_colouring
 from ace_studio.gui.graph_view.export import export_picture
-from ace_studio.gui.graph_view.layout_note import LayoutNote
 from ace_studio.gui.graph_view.legend import Legend, legend_notes
 from ace_studio.gui.graph_view.menu import fill_menu, ops_of_menu
 from ace_studio.gui.graph_view.minimap import Minimap
 from ace_studio.gui.graph_view.picture import Picture
 from ace_studio.gui.graph_view.search import ValuesOf, search_index
-from ace_studio.gui.graph_view.search_bar import SearchBar
 from ace_studio.gui.style import DARK, Colours, tr
 from ace_studio.gui.widgets.layouts import CLOSE, GAP, TIGHT, box, column, row
 from ace_studio.gui.widgets.small import tool_button

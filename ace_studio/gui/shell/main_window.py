@@ -33,7 +33,7 @@ from ace_studio.gui.widgets.kept_geometry import keep_geometry, restore_geometry
 from ace_studio.gui.widgets.layouts import box, column
 from ace_studio.gui.widgets.small import fit_screen, label
 from ace_studio.gui.widgets.tab_order import go_to_neighbour
-from ace_studio.records.errors import AceError
+from ace_studio.records.errors import AceError, one_line
 from ace_studio.session.document import Document, JobKind, Part
 from ace_studio.session.session import Session
 
@@ -140,7 +140,7 @@ class MainWindow(QMainWindow):
     def _refresh(self) -> None:
         document, parts = self.session.document, self._pending
         self._pending = frozenset()
-        self.setWindowTitle(f"{document.title}[*] – ACE Studio" if document.title else "ACE Studio")
+        self.setWindowTitle(f"{one_line(document.title)}[*] – ACE Studio" if document.title else "ACE Studio")
         self.setWindowModified(document.is_dirty)
         self.actions_.update_from(document)
         self.step_line.update_from(document)

@@ -1,5 +1,7 @@
 """The start page: drop a model, open one, or try the example; its card installs an engine pack, by a thread."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,9 +14,12 @@ from ace_studio.gui.style import Colours, Theme, number, stroke_pixmap, told, tr
 from ace_studio.gui.widgets.layouts import GAP, MARGIN, box, clear_layout, column, row
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, set_property
 from ace_studio.gui.widgets.work_thread import Started, Tell, WorkThread
-from ace_studio.records.errors import Problem
+from ace_studio.records.errors import Problem, one_line
 from ace_studio.session.document import Document, Part
 from ace_studio.session.session import Session
+
+if TYPE_CHECKING:
+    from ace_studio.jobs.pack_install import Consent, PackOffer, Report
 
 _WIDTH = 620
 _STEPS = (
@@ -81,7 +86,7 @@ class StartPage(QWidget):
             part.setVisible(bool(document.recent_files))
 
     def _recent_row(self, path: str) -> QWidget:
-        name = button(Path(path).name, lambda: self._session.files.open_path(path), role="link", tip=path)
+        name = button(one_line(Path(path).name), lambda: self._session.files.open_path(path), role="link", tip=path)
         name.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         where = ElidedLabel(str(Path(path).parent), mode=Qt.TextElideMode.ElideMiddle, role="dim")
         if not self._session.files.is_gone(path):
@@ -106,9 +111,6 @@ def _number(at: int) -> QLabel:
     made.setFixedWidth(18)
     return made
 
-
-if TYPE_CHECKING:
-    from ace_studio.jobs.pack_install import Consent, PackOffer, Report
 
 _INSTALLING = tr("Installing the engine")
 

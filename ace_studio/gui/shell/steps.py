@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QMenu, QSizePolicy, QToolButton
 
 from ace_studio.gui.style import tr
 from ace_studio.gui.widgets.layouts import HAIR, MARGIN, TIGHT, row
-from ace_studio.gui.widgets.small import ElidedLabel, set_role
+from ace_studio.gui.widgets.small import ElidedLabel, set_role, tip_text
 from ace_studio.gui.words.steps import NextStep, StepState, steps_of
 from ace_studio.session.document import Document
 
@@ -76,7 +76,7 @@ class StepLine(QFrame):
 
     def _show(self, made: QToolButton, step: NextStep) -> None:
         made.setEnabled(step.state is not StepState.BLOCKED)
-        made.setToolTip(step.why)
+        made.setToolTip(tip_text(step.why))
         made.setAccessibleName(f"{step.title}: {tr(step.state)}. {step.why}")
         set_role(made, "primary" if step.state is StepState.NEXT else "fold")
 

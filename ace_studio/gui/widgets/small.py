@@ -58,9 +58,9 @@ def set_property(widget: QtWidgets.QWidget, name: str, value: str) -> None:
 
 def button(text: str, action: Callable[[], object], *, role: str = "", tip: str = "") -> QtWidgets.QPushButton:
     """A push button."""
-    made = QtWidgets.QPushButton(text)
+    made = QtWidgets.QPushButton(visible(text))
     made.setProperty("role", role)
-    made.setToolTip(tip)
+    made.setToolTip(tip_text(tip))
     made.clicked.connect(lambda *_: action())
     return made
 
@@ -79,7 +79,7 @@ def allow(made: QtWidgets.QAbstractButton, why_not: str, tip: str) -> None:
         made.setProperty("waits", False)
         if made.window().focusWidget() is None:
             made.setFocus()
-    made.setToolTip(why_not or tip)
+    made.setToolTip(tip_text(why_not or tip))
 
 
 def fit_screen(window: QtWidgets.QWidget, width: int, height: int) -> None:

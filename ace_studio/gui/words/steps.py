@@ -7,6 +7,7 @@ from pathlib import PurePath
 from ace_studio.gui.style import told, tr
 from ace_studio.gui.words.formatting import plural
 from ace_studio.gui.words.problems import also_asked_for
+from ace_studio.records.errors import one_line
 from ace_studio.records.messages import WEIGHTS_ALONE
 from ace_studio.records.recipes.named_source import COLLECTIONS
 from ace_studio.records.recipes.plan import Precision
@@ -132,7 +133,7 @@ def _done(document: Document) -> dict[str, str]:
     is_low = bool(recipe.plan.precisions - {Precision.FP32})
     compresses = recipe.goal.has_bound if recipe.plan.from_goal else is_low
     return {
-        "open": PurePath(file.path).name
+        "open": one_line(PurePath(file.path).name)
         if file is not None and not (needs_entry(document) or is_no_model(document))
         else "",
         "trust": trusted if file is not None and not document.needs_trust else "",
@@ -159,12 +160,12 @@ def _plan_words(document: Document) -> str:
 
 def _todo(step: str, document: Document) -> str:
     plan = _done(document)["plan"]
-    name = PurePath(document.file.path).name if document.file is not None else document.title
+    name = one_line(PurePath(document.file.path).name if document.file is not None else document.title)
     also = also_asked_for(document)
     if any(host_of(hash_in(problem)) for problem in also):
         trust = tr("Files would be sent to another machine: look at the list, then allow it")
     elif also:
-        names = ", ".join(PurePath(problem.where).name for problem in also)
+        names = ", ".join(one_line(PurePath(problem.where).name) for problem in also)
         trust = tr("{names} is needed too: look at where it lies, then allow it", names=names)
     elif document.has_changed_since_trust:
         trust = tr("{name} has changed: look at what would run, then allow it", name=name)

@@ -90,10 +90,7 @@ def talk(
 
 
 def _converse(
-    process: subprocess.Popen[bytes],
-    document: Mapping[str, Any],
-    contents: Contents,
-    tell: Told,
+    process: subprocess.Popen[bytes], document: Mapping[str, Any], contents: Contents, tell: Told
 ) -> tuple[str, bool]:
     """What the process printed to stderr, and whether it came to its end."""
     said, is_done = bytearray(), False
@@ -123,11 +120,8 @@ def _converse(
 
 def _program() -> bytes:
     """The script and the module that it imports, as one program for a Python without this package."""
-    name, source, script = (
-        private_folder.__name__,
-        Path(private_folder.__file__).read_text("utf-8"),
-        SCRIPT.read_text("utf-8"),
-    )
+    name, script = private_folder.__name__, SCRIPT.read_text("utf-8")
+    source = Path(private_folder.__file__).read_text("utf-8")
     words = f"import sys,types\nm=sys.modules[{name!r}]=types.ModuleType({name!r})\nexec({source!r},vars(m))\n"
     return f"{words}exec({script!r})\n".encode()
 

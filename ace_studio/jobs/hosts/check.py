@@ -17,6 +17,7 @@ from ace_studio.jobs.boot import OLDEST_PYTHON
 from ace_studio.jobs.hosts.probe import MARK
 from ace_studio.jobs.hosts.ssh import (
     CONNECT_TIMEOUT_S,
+    NOT_HERE,
     connection_problem,
     no_ssh,
     python_words,
@@ -67,7 +68,7 @@ def check_host(
     with process:
         started(process)
         try:
-            out, err = process.communicate(PROBE_FILE.read_bytes(), timeout=limit_s)
+            out, err = process.communicate(NOT_HERE.encode() + PROBE_FILE.read_bytes(), timeout=limit_s)
         except subprocess.TimeoutExpired as error:
             process.kill()
             raise AceError.of(

@@ -24,7 +24,9 @@ OPTIONS = (
     "-o", "ServerAliveCountMax=3", "-o", "ClearAllForwardings=yes",
 )  # fmt: skip
 DEFAULT_PYTHON = "python3"
-FIRST_WORDS = "import sys;exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
+NOT_HERE = "import sys;sys.path[:]=filter(None,sys.path);"
+"""Before any other import: the folder that a Python is started in may be a stranger's, with a ``json.py`` in it."""
+FIRST_WORDS = NOT_HERE + "exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
 """What Python is called with there: reads the program from stdin, and leaves the rest of stdin to it."""
 
 
@@ -96,14 +98,8 @@ def connection_problem(host: str, python: str, exit_code: int, said: str) -> Pro
         called = python or DEFAULT_PYTHON
         why = next((line for line in lines if _NO_PYTHON.search(line)), last)
         remedy = 'Install Python 3.11 or newer there, or name it: --python, or [engine] python = "..."'
-        return Problem(
-            code=ErrorCode.NOT_INSTALLED,
-            what=f"{host} has no {called}",
-            why=why,
-            remedy=remedy,
-            where=host,
-            details=said,
-        )
+        what = f"{host} has no {called}"
+        return Problem(code=ErrorCode.NOT_INSTALLED, what=what, why=why, remedy=remedy, where=host, details=said)
     if exit_code == 255:
         for pattern, *texts in (cause.values() for cause in _CAUSES):
             if re.search(pattern, said, re.IGNORECASE):

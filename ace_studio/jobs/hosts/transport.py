@@ -1,21 +1,27 @@
-"""One connection to the keeper on a host, over a process of the system's ssh."""
+"""One connection to the keeper on a host, over a process of the system's ssh, and the source that is sent there."""
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
+import tarfile
 import threading
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
+import ace_studio
 from ace_studio.jobs.autopsy import MISSING_MODULE
 from ace_studio.jobs.channel import Channel, ChannelLost
 from ace_studio.jobs.hosts.landing import MARK
-from ace_studio.jobs.hosts.source import engine_source
 from ace_studio.jobs.hosts.ssh import connection_problem, python_words, start_python
 from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.places import resource_folder
 from ace_studio.records.recipes.recipe import EngineChoice
 from ace_studio.records.system_faults import system_problem
 
@@ -23,6 +29,44 @@ LANDING_FILE = Path(__file__).with_name("landing.py")
 END_S = 3.0
 """Seconds that ssh has to end, and to say why."""
 TAIL_LINES = 200
+_LEFT_OUT = frozenset({"gui", "cli", "sweeps", "session", "resources", "__pycache__"})
+"""What no engine imports."""
+_SUFFIXES = frozenset({".py", ".json", ".j2", ".sql", ".toml", ".typed"})
+
+
+class Source(NamedTuple):
+    """The archive and its hash."""
+
+    archive: bytes
+    """An uncompressed tar; ssh may compress, and it is sent once."""
+    sha256: str
+
+
+@cache
+def engine_source() -> Source:
+    """The package without the window and the command line: the same bytes for the same content. Raises: OSError."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for inside, path in _files():
+            content = path.read_bytes()
+            entry = tarfile.TarInfo(f"ace_studio/{inside}")  # no time, no owner: the same bytes everywhere
+            entry.size = len(content)
+            entry.mode = 0o600
+            archive.addfile(entry, io.BytesIO(content))
+    content = buffer.getvalue()
+    return Source(content, sha256(content).hexdigest())
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Path in the package and path here, in order."""
+    package = Path(str(ace_studio.__file__)).parent
+    for path in sorted(package.rglob("*")):
+        inside = path.relative_to(package)
+        if not _LEFT_OUT & set(inside.parts) and path.suffix in _SUFFIXES:
+            yield inside.as_posix(), path
+    resources = resource_folder()
+    for path in (resources / "report.css", *sorted((resources / "recipes").glob("*.toml"))):
+        yield f"resources/{path.relative_to(resources).as_posix()}", path
 
 
 class KeeperGone(Exception):  # noqa: N818 - named for what happened

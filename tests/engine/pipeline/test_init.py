@@ -1,12 +1,14 @@
 """Made-up numbers are told wherever a result is told: in its JSON, in the report, on the command line."""
 
 import pytest
+from filelock import FileLock
 
 from ace_studio.cli.app import Console
 from ace_studio.cli.show_result import show_result
 from ace_studio.engine import pipeline
-from ace_studio.engine.progress import Reporter
-from ace_studio.records.messages import RunRequest
+from ace_studio.engine.pipeline import in_turn
+from ace_studio.engine.progress import Cancelled, Reporter
+from ace_studio.records.messages import Phase, Progress, RunRequest
 from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.results import decode_result
@@ -72,3 +74,47 @@ def test_a_model_with_batch_norms_gets_examples_that_resemble_its_data_and_it_is
 def test_real_data_and_plans_that_need_none_are_not_called_so(tmp_path):
     for plan, data in ((Plan(default=Precision.INT8_STATIC), "data"), (Plan(default=Precision.BF16), "")):
         assert "fake-calibration" not in {one.code for one in _result(tmp_path, plan, data=data).warnings}
+
+
+def is_free(path):
+    lock = FileLock(path)
+    try:
+        with lock.acquire(timeout=0):
+            return True
+    except TimeoutError:
+        return False
+
+
+def test_the_lock_is_held_while_something_is_measured_and_no_longer(tmp_path):
+    path, reporter = str(tmp_path / "lock"), Reporter()
+    with in_turn(reporter, path):
+        assert is_free(path)
+        reporter.phase(Phase.MEASURE)
+        assert not is_free(path)
+        reporter.phase(Phase.MEASURE, "the next one")
+        assert not is_free(path)
+        reporter.phase(Phase.EXPORT)
+        assert is_free(path)
+        reporter.phase(Phase.MEASURE)
+    assert is_free(path)
+
+
+def test_a_job_says_that_it_waits_and_can_be_cancelled_meanwhile(tmp_path):
+    path, seen = str(tmp_path / "lock"), []
+    reporter = Reporter(seen.append, is_cancelled=lambda: len(seen) > 0)
+    with FileLock(path), in_turn(reporter, path), pytest.raises(Cancelled):
+        reporter.phase(Phase.MEASURE)
+    (told,) = (one.detail for one in seen if isinstance(one, Progress))
+    assert told == "waiting while another job measures on this machine"
+
+
+def test_a_lock_that_cannot_be_opened_is_none(tmp_path):
+    reporter = Reporter()
+    with in_turn(reporter, str(tmp_path / "no" / "lock")):
+        reporter.phase(Phase.MEASURE)
+
+
+def test_without_a_lock_nothing_is_done():
+    reporter = Reporter()
+    with in_turn(reporter, ""):
+        reporter.phase(Phase.MEASURE)

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 
-from ace_studio.gui.graph_view.search_bar import SearchBar
+from ace_studio.gui.graph_view.bars import SearchBar
 from ace_studio.gui.shell.actions import ACTIONS
 from ace_studio.gui.shell.palette import CommandPalette, match_rank
 from ace_studio.records.places import example_recipe

@@ -23,12 +23,11 @@ from ace_studio.engine.capture.partial.recording import (
     record_frames,
     recorded_calls,
 )
-from ace_studio.engine.capture.partial.unseen import unseen_examples
 from ace_studio.engine.capture.reference import EagerReference
 from ace_studio.engine.capture.verify import Mismatch, check_consecutive_calls, check_example, unseen_label
 from ace_studio.engine.flow import Example, PartialModel, Subgraph
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.shapes import InputDims
+from ace_studio.engine.shapes import InputDims, example_at, free_places, unseen_sizes
 from ace_studio.engine.subgraphs.run_pieces import HostedSubgraph, Place, SubgraphRunner
 from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.graph import GraphTable
@@ -41,6 +40,8 @@ FEWEST_OPS = 3
 
 READING_S = 90.0
 """Seconds that the compiler may read the code with every size free; models that compute with sizes can take minutes."""
+_MOST_UNSEEN = 2
+_MOST_TRIES = 6
 
 
 @dataclass(frozen=True)
@@ -377,3 +378,27 @@ def _dim_finding(one: InputDims, dim: int, size: int, run: Sequence[int]) -> Dim
     else:
         verdict, reason = DimVerdict.STATIC, "the same in all examples; at another size the subgraphs run eagerly"
     return DimFinding(index=dim, verdict=verdict, size=size, verified_sizes=tuple(run), reason=reason)
+
+
+def unseen_examples(reference: EagerReference) -> list[tuple[Example, Any]]:
+    """At most two examples at new sizes that eager accepts, with their results; no graph tells which sizes are tied.
+
+    Dimensions with equal sizes in all examples get equal new sizes, because they may be tied.
+    """
+    groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for leaf, dim in free_places(reference.inputs):
+        groups.setdefault(reference.inputs[leaf].sizes[dim], []).append((leaf, dim))
+    choices = {sizes: list(unseen_sizes(sizes)) for sizes in groups}
+    known = [example.shapes() for example in reference.examples]
+    found: list[tuple[Example, Any]] = []
+    for attempt in range(_MOST_TRIES if groups else 0):
+        sizes = {
+            place: choices[alike][min(attempt, len(choices[alike]) - 1)] for alike in groups for place in groups[alike]
+        }
+        example = example_at(reference.tracing, sizes)
+        if len(found) == _MOST_UNSEEN or example.shapes() in known:
+            continue
+        known.append(example.shapes())
+        if (result := reference.eager.output_if_accepted(example)) is not None:
+            found.append((example, result))
+    return found

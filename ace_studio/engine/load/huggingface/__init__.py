@@ -4,6 +4,5 @@ Everything is read from the folder; nothing is downloaded. The weights are read 
 only if the model needs it and the user trusts it.
 """
 
-from ace_studio.engine.load.huggingface.build import build_huggingface
-from ace_studio.engine.load.huggingface.describe import describe_huggingface
+from ace_studio.engine.load.huggingface.build import build_huggingface, describe_huggingface
 from ace_studio.engine.load.huggingface.folder import FOLDER_FILES, ModelFolder, looks_like_huggingface, read_folder

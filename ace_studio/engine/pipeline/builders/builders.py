@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -20,15 +21,16 @@ from ace_studio.engine.examples.stored_calls import CannotLeaveError
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.pipeline.builders import messages
 from ace_studio.engine.pipeline.builders.child import SETUP_NAME
-from ace_studio.engine.pipeline.builders.elsewhere import BuiltElsewhere
 from ace_studio.engine.pipeline.builders.process import BuilderLostError, BuilderProcess
 from ace_studio.engine.pipeline.builders.stored import store_capture
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.targets.base import Lowered, OpActual, Target
+from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.records.errors import AceError
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan
+from ace_studio.records.safe_file import link_or_copy
 
 SECONDS_PER_OP = 0.03
 """Estimated build time per op of the graph. Measured: 0.02 to 0.06 s on ResNet50 and BERT, warm, by target and plan."""
@@ -270,3 +272,43 @@ class _Beside:
         self.process.kill()
         self._thread.shutdown(wait=True, cancel_futures=True)
         self.process.close()
+
+
+class BuiltElsewhere(Lowered):
+    """A candidate that another process built: runs the saved artifact itself, opened by `Target.load`.
+
+    Args:
+        target: What it was built for.
+        captured: What it was built from.
+        built: The answer of the process that built it.
+        threads: Threads that it may use.
+        read_back: Asks that process; called at most once for each report.
+        release: Tells it that nobody needs its build any more; called when this object goes.
+
+    Raises: as `Target.load`.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        captured: CapturedModel,
+        built: messages.Built,
+        *,
+        threads: int,
+        read_back: Callable[[], list[OpActual]],
+        release: Callable[[], object],
+    ) -> None:
+        self._path = Path(built.path)
+        self._read_back = read_back
+        self.runs_in_torch = built.runs_in_torch  # type: ignore[misc]  # a fact of the build here, not of the class
+        self._call = FlatCall(captured).around(target.load(self._path, threads=threads))
+        weakref.finalize(self, release).atexit = False
+
+    def read_back(self) -> list[OpActual]:
+        """The op reports of the process that built it."""
+        return self._read_back()
+
+    def save(self, folder: Path) -> Path:
+        """Put the artifact into ``folder``, as hard links where the disk allows them."""
+        shutil.copytree(self._path.parent, folder, dirs_exist_ok=True, copy_function=link_or_copy)
+        return folder / self._path.name

@@ -221,7 +221,7 @@ def with_cells(rows: Sequence[Row], cells: Iterable[tuple[int, ShapeColumn]], te
 def parse_shape(text: str) -> tuple[int, ...] | None:
     """``1x3x224``, ``1, 3, 224`` or ``(1 3 224)`` -> sizes; None if it is none of these. Empty is a scalar."""
     words = [word for word in re.split(r"[x×,\s()\[\]*]+", text.strip().lower()) if word]
-    return tuple(int(word) for word in words) if all(word.isdecimal() for word in words) else None
+    return tuple(map(int, words)) if all(word.isdecimal() and len(word) < 19 for word in words) else None
 
 
 def add_input(rows: Sequence[Row], spec: InputSpec) -> tuple[Row, ...]:
@@ -260,6 +260,8 @@ def paste(
     lines = spreadsheet_rows(text)
     if not lines or not columns or not rows:
         return tuple(rows), tr("Nothing to paste: the clipboard has no text, or there is no example yet")
+    if len(lines) > (most := 1000):  # a text that is no list of sizes must not keep the window busy
+        return tuple(rows), tr("Not pasted: {count} lines are more than {most}", count=len(lines), most=most)
     top, left = at
     if max(map(len, lines)) > len(columns) - left:
         wide, room = max(map(len, lines)), len(columns) - left

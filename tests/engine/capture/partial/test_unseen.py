@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ace_studio.engine.capture.partial.unseen import unseen_examples
+from ace_studio.engine.capture.partial.capture import unseen_examples
 from ace_studio.engine.capture.reference import run_reference
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter

@@ -1,12 +1,13 @@
 """The inputs panel: one row per example, and below every dimension its verdict."""
 
+import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from ace_studio.gui.dialogs.catch import CatchDialog
 from ace_studio.gui.panels.shapes.panel import embedding_rows, wants_sizes
-from ace_studio.records.errors import ErrorCode, Problem
+from ace_studio.records.errors import ErrorCode, Problem, visible
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.messages import JobFailed, SizesWanted
 from ace_studio.records.recipes.recipe import Recipe, ShapesFrom, TargetsChoice
@@ -48,6 +49,31 @@ def test_rows_are_added_edited_pasted_and_removed(desk, shapes_panel):
     desk.bot.mouseClick(shapes_panel.remove_row_button, Qt.MouseButton.LeftButton)
     desk.settle()
     assert len(desk.document.recipe.inputs.rows) == 2
+
+
+STRANGE = {
+    "a formula": '=HYPERLINK("http://x")',
+    "a path": "../../.ssh/id_rsa",
+    "escapes": "\x1b[2J\u202e5",
+    "a zero byte": "5\0",
+    "markup": "<img src=http://x>5</img>",
+    "a size without end": "9" * 5000,
+    "lines without end": "5\n" * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
+def test_what_a_stranger_put_on_the_clipboard_changes_nothing_and_is_shown_as_text(desk, shapes_panel, text):
+    shapes_panel._use_rows()
+    desk.settle()
+    before = desk.document.recipe
+    shapes_panel.table.setCurrentIndex(shapes_panel.table.model().index(0, 0))
+    QApplication.clipboard().setText(text)
+    shapes_panel.paste()
+    desk.settle()
+    said = shapes_panel._source.text()
+    assert desk.document.recipe == before and ("Not pasted" in said or "Nothing to paste" in said)
+    assert visible(said) == said
 
 
 def _stopped_run(desk, *rows):

@@ -1,4 +1,4 @@
-"""The note over the graph while a large layout is made, with a button that stops it or asks for it again."""
+"""The breadcrumbs, the search with its count, and the note about the layout of a large graph."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -7,6 +7,33 @@ from PySide6.QtTest import QTest
 from ace_studio.gui.graph_view import Colouring
 from ace_studio.gui.graph_view import view as view_module
 from tests.gui.graph_tables import large_table, layered_table
+from tests.gui.looking import SHIFT, block, middle, row
+
+
+def test_breadcrumbs_lead_to_the_blocks_around_the_current_op(view, qtbot):
+    view.reveal("act_2")
+    assert view.breadcrumbs.names == ("Net", "layers", "2", "mlp", "gelu")
+    with qtbot.waitSignal(view.canvas.camera_moved):
+        view.breadcrumbs.block_wanted.emit(block(view, "layers"))
+    assert view.canvas.current == block(view, "layers")
+
+
+def test_a_broken_pattern_is_said_and_finds_nothing(view):
+    assert view.search("/(/") == ()
+    assert "not a pattern" in view.search_bar.count.text()
+
+
+def test_next_and_previous_open_what_hides_a_match_and_go_round(view, qtbot):
+    view.focus_search()
+    qtbot.keyClicks(view.search_bar.field, "gelu")
+    assert "5 found" in view.search_bar.count.text()
+    qtbot.keyClick(view.search_bar.field, Qt.Key.Key_Return)
+    assert view.selected_ops == ("act_0",)
+    assert view.picture.scene.visible[row(view, "act_0")]
+    assert view.canvas.rect().contains(middle(view, row(view, "act_0")))
+    qtbot.keyClick(view.search_bar.field, Qt.Key.Key_Return, SHIFT)
+    assert view.selected_ops == ("act_4",)
+    assert view.search_bar.count.text() == "5 of 5"
 
 
 @pytest.fixture
