@@ -85,11 +85,13 @@ def fidelity_db(references: Sequence[Sequence[Tensor]], results: Sequence[Sequen
 
 def _centre(rows: Sequence[Tensor]) -> Tensor:
     """What an output is on average, for each of its places in all examples, flat."""
+    known = [row.where(row.isfinite(), math.nan) for row in rows]
     samples = sum(len(row) if row.dim() > 1 else 0 for row in rows)
     if samples >= _LEAST_SAMPLES and len({row.shape[1:] for row in rows}) == 1:
-        return torch.cat([torch.cat(list(rows)).nanmean(0, keepdim=True).expand_as(row).reshape(-1) for row in rows])
-    flat = torch.cat([row.reshape(-1) for row in rows])
-    return flat[flat.isfinite()].mean().expand_as(flat)
+        mean = torch.cat(known).nanmean(0, keepdim=True)
+    else:
+        mean = torch.cat([row.reshape(-1) for row in known]).nanmean()
+    return torch.cat([mean.expand_as(row).reshape(-1) for row in rows])
 
 
 def _one_sqnr_db(reference: Tensor, candidate: Tensor) -> float:

@@ -86,7 +86,8 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
             suspect=_suspect(job),
         )
     except AceError as error:
-        _accept_decisions(job, candidate, error)
+        if error.problem.code is not ErrorCode.WRONG_CAPTURE or not _only_decides(job, candidate):
+            raise
         return
     candidate.note(
         sqnr_db=round(fidelity.sqnr_db, 3),
@@ -94,25 +95,28 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
         max_abs_error=fidelity.max_abs_error,
         agreement=fidelity.agreement,
     )
+    if fidelity.sqnr_db < evaluate.RUINED_DB:
+        _only_decides(job, candidate)
 
 
-def _accept_decisions(job: CompressionJob, candidate: Candidate, error: AceError) -> None:
-    """Accept a model in subgraphs whose subgraphs are right although the whole differs; else raise ``error``.
+def _only_decides(job: CompressionJob, candidate: Candidate) -> bool:
+    """Whether the subgraphs of a model are right although the whole differs; their fidelity is then that of the run.
 
     Python between the subgraphs sorts, thresholds and selects: one rounding can change how many boxes there are.
     """
-    if error.problem.code is not ErrorCode.WRONG_CAPTURE or not isinstance(candidate.lowered, SubgraphsLowered):
-        raise error
+    if not isinstance(candidate.lowered, SubgraphsLowered):
+        return False
     fidelity_db = candidate.lowered.subgraph_sqnr_db()
     if is_exact(candidate) and fidelity_db < SAME_DB:
-        raise error
+        return False
     job.reporter.warn(
         "decisions",
         f"{candidate.label}: every subgraph agrees with eager ({fidelity_db:.1f} dB or better, shown as SQNR), but "
         "results of the whole differ where Python decides by values: compare by a metric of your own",
         where="[evaluate] function",
     )
-    candidate.note(sqnr_db=round(fidelity_db, 3))
+    candidate.note(sqnr_db=round(fidelity_db, 3), fidelity_db=None)
+    return True
 
 
 def _suspect(job: CompressionJob) -> str:

@@ -11,7 +11,7 @@ import torch
 from ace_studio.engine.capture import capture_model
 from ace_studio.engine.flow import CapturedModel, Example, LoadedModel
 from ace_studio.engine.pipeline.builders import Builders, BuildJob, Wanted, builders
-from ace_studio.engine.pipeline.compress import trying
+from ace_studio.engine.pipeline.compress import building
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.stages import run_stages
 from ace_studio.engine.plan import bind_plan
@@ -252,5 +252,5 @@ def test_a_changed_capture_is_built_here(monkeypatch):
         builders=SimpleNamespace(expect=expected.append),
         recipe=SimpleNamespace(improve=SimpleNamespace(methods=("equalize",))),
     )
-    trying.expect_builds(job, [(TARGETS["onnxruntime"], Plan(default=Precision.INT8_STATIC))])
+    building.expect_builds(job, [(TARGETS["onnxruntime"], Plan(default=Precision.INT8_STATIC))])
     assert not expected

@@ -137,6 +137,7 @@ def test_what_was_built_takes_its_scratch_folder_with_it(job, monkeypatch):
     assert scratch.is_dir()
     assert not scratch.is_relative_to(job.output)
     job.state.candidates.clear()
+    job.state.proofs.clear()
     del candidate
     gc.collect()
     assert not scratch.exists()

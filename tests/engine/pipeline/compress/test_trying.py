@@ -16,9 +16,9 @@ from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.trying import check, try_plan
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets import TARGETS
-from ace_studio.records.errors import AceError, ErrorCode, Problem
+from ace_studio.records.errors import ErrorCode, Problem
 from ace_studio.records.messages import TargetAtWork
-from ace_studio.records.recipes.plan import Plan, Precision
+from ace_studio.records.recipes.plan import Plan
 from ace_studio.records.recipes.recipe import Goal, Objective, Recipe, TargetsChoice
 from ace_studio.records.results import RunStatus, TargetRun
 from tests import tiny_models
@@ -48,68 +48,13 @@ def test_a_right_lowering_of_a_changed_model_tells_how_far_it_is_from_the_origin
     assert 0 < candidate.run.sqnr_db < 30  # half of a layer is gone, and that is told, not refused
 
 
-def test_a_lowering_that_computes_something_else_than_what_was_lowered_is_refused(job):
-    with torch.no_grad(), pytest.raises(AceError) as caught:
-        check(job, candidate_that_computes(lambda x: job.captured.module(x) * 1.5))
-    assert caught.value.problem.code is ErrorCode.WRONG_CAPTURE
-
-
-def test_a_low_precision_is_judged_by_the_users_examples_and_not_by_sizes_that_were_made_up(job):
+def test_a_candidate_is_judged_by_the_users_examples_and_not_by_sizes_that_were_made_up(job):
     given = {tuple(one.tensors()[0].shape) for one in job.captured.given_examples}
     assert job.captured.unseen
-
-    def far_off_at_other_sizes(x):
-        return job.reference(x) + (0.0 if tuple(x.shape) in given else 100.0)
-
-    low = replace(
-        candidate_that_computes(far_off_at_other_sizes), plan=SimpleNamespace(precisions={Precision.INT8_STATIC})
-    )
+    candidate = candidate_that_computes(lambda x: job.reference(x) + (0.0 if tuple(x.shape) in given else 100.0))
     with torch.no_grad():
-        check(job, low)
-        assert low.run.sqnr_db == 200.0
-        with pytest.raises(AceError, match="at fp32"):
-            check(job, candidate_that_computes(far_off_at_other_sizes))
-
-
-@pytest.fixture
-def ruined(job, monkeypatch):
-    """A candidate at int8 whose outputs are noise, and what its target computes at fp32."""
-    low = replace(
-        candidate_that_computes(lambda x: -job.reference(x)), plan=SimpleNamespace(precisions={"int8-static"})
-    )
-    computed, asked = [job.captured.module], []
-
-    def lower(_, made):
-        asked.append(made.label)
-        return computed[0]
-
-    monkeypatch.setattr(trying, "lower", lower)
-    job.state.misread.clear()
-    with torch.no_grad():
-        check(job, low)
-        yield SimpleNamespace(low=low, computed=computed, asked=asked)
-
-
-def test_a_ruined_candidate_is_refused_if_its_target_is_as_wrong_at_fp32(job, ruined):
-    ruined.computed[0] = lambda x: -job.captured.module(x)
-    for _ in range(2):
-        with pytest.raises(AceError, match=r"does not compute what eager does: .* at fp32"):
-            trying.refuse_if_misread(job, ruined.low)
-    assert ruined.asked == ["eager fp32"]  # asked once
-
-
-def test_a_ruined_candidate_stays_if_rounding_alone_ruined_it_or_fp32_cannot_be_built(job, ruined, monkeypatch):
-    trying.refuse_if_misread(job, ruined.low)
-    assert ruined.asked == ["eager fp32"]
-    job.state.misread.clear()
-    monkeypatch.setattr(trying, "lower", lambda *_: 1 / 0)
-    trying.refuse_if_misread(job, ruined.low)
-
-
-def test_fp32_is_not_built_for_a_candidate_that_is_close_enough(job, ruined):
-    ruined.low.note(sqnr_db=6.5)
-    trying.refuse_if_misread(job, ruined.low)
-    assert ruined.asked == []
+        check(job, candidate)
+    assert candidate.run.sqnr_db == candidate.run.fidelity_db == 200.0
 
 
 SEARCH = Recipe(goal=Goal(min_sqnr_db=20.0))
@@ -180,6 +125,7 @@ def test_nobody_is_dropped_where_more_than_speed_decides(recipe: Recipe) -> None
 def test_a_candidate_is_told_before_it_is_built_and_with_each_figure(job, monkeypatch):
     told = []
     monkeypatch.setattr(type(job), "tell", lambda _, candidate: told.append(candidate.run))
+    monkeypatch.setattr(trying, "prove", lambda *_: None)
     monkeypatch.setattr(TARGETS["eager"], "lower", lambda _: job.captured.module)
     with torch.no_grad():
         try_plan(job, TARGETS["eager"], Plan())

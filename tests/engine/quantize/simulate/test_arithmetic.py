@@ -34,7 +34,7 @@ class Masked(nn.Module):
 def test_what_is_beside_a_mask_of_minus_infinity_is_simulated(style):
     torch.manual_seed(0)
     simulator, plan, examples = simulated_in(style, module=Masked(), x=torch.rand(3, 6, 8))
-    assert 15.0 < simulator.sqnr_db(plan, examples) < 60.0
+    assert 15.0 < simulator.fidelity_db(plan, examples) < 60.0
     errors = simulator.errors(plan, examples)
     assert errors["add"].sqnr_db == pytest.approx(errors["matmul"].sqnr_db, abs=10.0)  # of its finite places
 
@@ -59,4 +59,4 @@ def test_a_stored_factor_brings_its_range_with_it(style):
     exported = export_program(StoredFactor().eval(), (x,), {}, dynamic_shapes=None, strict=False)
     graph = float_graph(SimpleNamespace(program=exported))
     simulator = Simulator(graph, ranges=observe_ranges(graph.graph_module, [[x]]), style=style)
-    assert 25.0 < simulator.sqnr_db(plan_of(simulator, INT8), [[x]]) < 60.0
+    assert 25.0 < simulator.fidelity_db(plan_of(simulator, INT8), [[x]]) < 60.0

@@ -56,7 +56,7 @@ def test_xnnpack_rounds_every_result_behind_its_relu_and_no_input_for_others():
 
 
 def test_results_that_are_rounded_for_float_readers_cost_more():
-    reads, pairs, results = (s.sqnr_db(plan, x) for s, plan, x in map(simulated_in, (READS, PAIRS, RESULTS)))
+    reads, pairs, results = (s.fidelity_db(plan, x) for s, plan, x in map(simulated_in, (READS, PAIRS, RESULTS)))
     assert results < pairs < reads
 
 
@@ -94,7 +94,11 @@ def test_a_small_last_convolution_stays_float_in_models_of_nncf_too():
     )
     ids = [op_id for op_id, _ in ops_of(simulator.graph_module)]
     without = plan_of(simulator, INT8, only=set(ids[:-1]))
-    assert simulator.sqnr_db(plan, examples) == other.sqnr_db(without, examples) != other.sqnr_db(plan, examples)
+    assert (
+        simulator.fidelity_db(plan, examples)
+        == other.fidelity_db(without, examples)
+        != other.fidelity_db(plan, examples)
+    )
 
 
 def test_a_small_convolution_in_front_of_a_float_one_is_not_the_last():

@@ -12,7 +12,7 @@ from tests.engine.quantize.simulate.plans import simulated_in
 def test_a_style_changes_only_int8_static():
     for precision in (Precision.INT8_DYNAMIC, Precision.INT8_WEIGHT, Precision.FP16):
         found = {
-            style.name: s.sqnr_db(plan, x)
+            style.name: s.fidelity_db(plan, x)
             for style in (READS, PAIRS)
             for s, plan, x in [simulated_in(style, precision=precision)]
         }

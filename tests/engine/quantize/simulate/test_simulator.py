@@ -7,7 +7,7 @@ from torch import nn
 
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.calibrate import observe_ranges
-from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, sqnr_db
+from ace_studio.engine.quantize.fidelity import SQNR_CAP_DB, fidelity_db, sqnr_db
 from ace_studio.engine.quantize.flat_graph import flat_graph
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e import is_torchao_installed, quantize_int8
@@ -23,7 +23,7 @@ def test_a_plan_of_fp32_gives_what_eager_gives(program):
     simulator, examples = simulator_of(program)
     plan = plan_of(simulator, Precision.FP32)
     torch.testing.assert_close(simulator.outputs(plan, examples[0])[0], program.expected)
-    assert simulator.sqnr_db(plan, examples) == SQNR_CAP_DB
+    assert simulator.fidelity_db(plan, examples) == SQNR_CAP_DB
     assert {error.sqnr_db for error in simulator.errors(plan, examples).values()} == {SQNR_CAP_DB}
 
 
@@ -31,17 +31,17 @@ def test_a_plan_of_fp32_gives_what_eager_gives(program):
 def test_every_precision_costs_something_and_not_everything(program, precision):
     simulator, examples = simulator_of(program)
     plan = plan_of(simulator, precision)
-    assert 10.0 < simulator.sqnr_db(plan, examples) < 90.0
+    assert -2.0 < simulator.fidelity_db(plan, examples) < 90.0
     rounded = simulator.outputs(plan, examples[0])
-    assert sqnr_db(simulator.float_outputs(examples[0]), rounded) == pytest.approx(
-        simulator.sqnr_db(plan, examples), abs=1e-6
-    )
+    assert 10.0 < sqnr_db(simulator.float_outputs(examples[0]), rounded) < 90.0
+    found = fidelity_db([simulator.float_outputs(examples[0])], [rounded])
+    assert found == pytest.approx(simulator.fidelity_db(plan, examples), abs=1e-6)
 
 
 def test_more_bits_cost_less(program):
     simulator, examples = simulator_of(program)
     found = [
-        simulator.sqnr_db(plan_of(simulator, one), examples)
+        simulator.fidelity_db(plan_of(simulator, one), examples)
         for one in (Precision.INT4_WEIGHT, Precision.INT8_WEIGHT, Precision.FP16)
     ]
     assert found == sorted(found)
@@ -52,7 +52,8 @@ def test_the_error_along_the_graph_ends_as_that_of_the_output(mlp):
     plan = plan_of(simulator, INT8)
     errors = simulator.errors(plan, examples)
     assert list(errors) == [op_id for op_id, _ in ops_of(simulator.graph_module)]
-    assert list(errors.values())[-1].sqnr_db == pytest.approx(simulator.sqnr_db(plan, examples))
+    outputs = simulator.float_outputs(examples[0]), simulator.outputs(plan, examples[0])
+    assert list(errors.values())[-1].sqnr_db == pytest.approx(sqnr_db(*outputs))
 
 
 def test_one_scale_for_all_channels_costs_more_where_channels_differ():
@@ -75,7 +76,8 @@ def test_a_symmetric_grid_costs_more_behind_a_relu(mlp):
     simulator, examples = simulator_of(mlp)
     last = [op_id for op_id, _ in ops_of(simulator.graph_module)][-1]
     affine, symmetric = (
-        simulator.sqnr_db(plan_of(simulator, INT8, only={last}, activations=grid), examples) for grid in ActivationGrid
+        simulator.fidelity_db(plan_of(simulator, INT8, only={last}, activations=grid), examples)
+        for grid in ActivationGrid
     )
     assert symmetric < affine - 2.0
 
@@ -83,7 +85,7 @@ def test_a_symmetric_grid_costs_more_behind_a_relu(mlp):
 def test_small_groups_cost_less_than_large_ones(mlp):
     simulator, examples = simulator_of(mlp)
     small, large = (
-        simulator.sqnr_db(plan_of(simulator, Precision.INT4_WEIGHT, group_size=size), examples) for size in (16, 0)
+        simulator.fidelity_db(plan_of(simulator, Precision.INT4_WEIGHT, group_size=size), examples) for size in (16, 0)
     )
     assert small > large
 
@@ -133,7 +135,7 @@ def test_torch_computes_what_is_simulated(mlp, granularity, grid, observer):
     with torch.no_grad():
         built = converted(mlp.example)
     assert sqnr_db(simulator.outputs(plan, [mlp.example]), built) > 80.0
-    assert simulator.sqnr_db(plan, examples) > 20.0
+    assert simulator.fidelity_db(plan, examples) > 20.0
 
 
 def test_a_folded_norm_has_the_error_of_its_convolution(conv2d):

@@ -33,7 +33,7 @@ def _foretold(captured, plan, style):
     graph = float_graph(captured)
     examples = [one.tensors() for one in captured.examples]
     simulator = Simulator(graph, ranges=observe_ranges(graph.graph_module, examples), style=style)
-    return simulator.sqnr_db(plan, examples)
+    return simulator.fidelity_db(plan, examples)
 
 
 def _found(captured, lowered):

@@ -72,8 +72,8 @@ def test_a_simulated_plan_has_about_the_fidelity_of_its_build(job, kept):
     plan = Plan(default=INT8, rules=rules)
     with torch.no_grad():
         built = PlanEvaluator(job).variant(SearchVariant(OPENVINO, plan))
-        simulated = PlanSimulator(job).sqnr_db(SearchVariant(OPENVINO, Plan(default=INT8)), plan)
-    assert simulated == pytest.approx(built.sqnr_db, abs=3.0)
+        simulated = PlanSimulator(job).fidelity_db(SearchVariant(OPENVINO, Plan(default=INT8)), plan)
+    assert simulated == pytest.approx(built.fidelity, abs=3.0)
 
 
 def test_what_cannot_be_simulated_is_not_tried_again():
@@ -88,8 +88,8 @@ def test_what_cannot_be_simulated_is_not_tried_again():
     simulator = PlanSimulator(job)
     variant = SimpleNamespace(target=SimpleNamespace(label="t"), methods=(), plan=Plan())
     simulator._simulated = lambda *_: calibration()
-    assert simulator.sqnr_db(variant, Plan()) is None
-    assert simulator.sqnr_db(variant, Plan()) is None
+    assert simulator.fidelity_db(variant, Plan()) is None
+    assert simulator.fidelity_db(variant, Plan()) is None
     assert len(asked) == 1
 
 
