@@ -90,7 +90,8 @@ def _centre(rows: Sequence[Tensor]) -> Tensor:
     if samples >= _LEAST_SAMPLES and len({row.shape[1:] for row in rows}) == 1:
         mean = torch.cat(known).nanmean(0, keepdim=True)
     else:
-        mean = torch.cat([row.reshape(-1) for row in known]).nanmean()
+        flat = torch.cat([row.reshape(-1) for row in known])
+        mean = flat.nanmean() if len(flat) > 1 else torch.zeros(())  # one number cannot vary
     return torch.cat([mean.expand_as(row).reshape(-1) for row in rows])
 
 

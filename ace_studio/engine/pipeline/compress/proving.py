@@ -7,6 +7,7 @@ eager.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +17,13 @@ from ace_studio.engine import evaluate
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.pipeline.compress.building import lower
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
+from ace_studio.engine.pipeline.compress.culprit import first_wrong
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.probes import Probe, Probes, moved_by
+from ace_studio.engine.quantize.fidelity import fidelity_db
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.engine.targets.partial.lower import SubgraphsLowered
+from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.records.errors import AceError, ErrorCode, Problem, message_of
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.plan import Plan, Precision
@@ -43,6 +47,29 @@ class TargetProof:
     """Its exact build, if that is right and was soon built."""
     probes: int = 0
     """How many inputs it was compared on; 0 if it has no exact build."""
+
+
+def require_alive(job: CompressionJob) -> None:
+    """Refuse a model whose outputs change on no input that is tried: all that is built from it would seem exact.
+
+    Raises: AceError(BAD_INPUT).
+    """
+    answers = [probe.expected for probe in _probes(job).all]
+    if fidelity_db(answers, answers) is None:
+        raise AceError.of(
+            ErrorCode.BAD_INPUT,
+            "The model gives the same outputs for every input that was tried",
+            why=f"{len(answers)} inputs of other sizes and values were tried; nothing that is built could be verified",
+            remedy="Load its weights, or give examples on which its outputs differ.",
+            where="[inputs]",
+        )
+
+
+def _probes(job: CompressionJob) -> Probes:
+    if job.state.probes is None:
+        job.reporter.phase(Phase.VERIFY, "the model itself, on inputs that are chosen to hurt")
+        job.state.probes = Probes(job.captured, seconds=seconds_so_far(job))
+    return job.state.probes
 
 
 def prove(job: CompressionJob, candidate: Candidate) -> None:
@@ -98,9 +125,7 @@ def _proof(
     job: CompressionJob, candidate: Candidate, lowered: Lowered, *, twin: Callable[..., Any] | None = None
 ) -> TargetProof:
     """Run every probe and compare; with a ``twin`` its answers count, within twice what it differs from eager."""
-    if job.state.probes is None:
-        job.state.probes = Probes(job.captured, seconds=seconds_so_far(job))
-    probes, compared = job.state.probes, 0
+    probes, compared = _probes(job), 0
     for probe in probes.all:
         job.reporter.check()
         try:
@@ -110,7 +135,7 @@ def _proof(
                 raise
             continue  # the graph does not claim this size
         if words and not (isinstance(lowered, SubgraphsLowered) and lowered.subgraph_sqnr_db() >= SAME_DB):
-            return TargetProof(problem=_problem(candidate, probe, words), probes=compared + 1)
+            return TargetProof(problem=_problem(job, candidate, probe, words), probes=compared + 1)
         compared += 1
     return TargetProof(exact=lowered, probes=compared)
 
@@ -133,13 +158,22 @@ def _differs(probes: Probes, probe: Probe, lowered: Lowered, twin: Callable[...,
     return difference(expected, got, noise=noise)
 
 
-def _problem(candidate: Candidate, probe: Probe, words: str) -> Problem:
+def _problem(job: CompressionJob, candidate: Candidate, probe: Probe, words: str) -> Problem:
+    op_id = ""
+    with suppress(Exception):  # what the search runs in the runtime is a help only
+        job.reporter.phase(Phase.VERIFY, f"which op of {candidate.run.target} differs")
+        (graph,) = job.captured.graphs()
+        name, shared = candidate.run.target, job.shared
+        op_id = first_wrong(graph.captured, name, probe.example, shared=shared, threads=job.threads)
+    table = job.captured.table
+    first = f"the first value that differs is that of {table.op[table.op_id.index(op_id)]}; " if op_id else ""
     wide = [leaf for leaf in probe.example.tensors() if leaf.dtype is torch.int64 and leaf.numel()]
     has_wide = any(int(leaf.abs().max()) > torch.iinfo(torch.int32).max for leaf in wide)
     return Problem(
         code=ErrorCode.WRONG_CAPTURE,
         what=f"{candidate.target.label} does not compute what the model does: for {probe.name} {words}",
-        why="this is the runtime at fp32, without any compression, so it is not rounding"
+        why=f"{first}this is the runtime at fp32, without any compression, so it is not rounding"
         + ("; the input holds integers that need 64 bits" if has_wide else ""),
         remedy="Use another target for this model.",
+        where=op_place(table, op_id) if op_id else "",
     )

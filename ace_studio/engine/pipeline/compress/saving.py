@@ -17,6 +17,7 @@ from ace_studio.engine.examples.stored_calls import write_tensors
 from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.proving import is_exact
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.targets.shared.flat_call import tensor_places
@@ -150,7 +151,13 @@ def _take_proof(job: CompressionJob, candidate: Candidate, *, proof: Proof) -> N
     while not proof.done():
         job.reporter.check()
         wait([proof], timeout=_POLL_S)
-    candidate.note(peak_memory_bytes=proof.result(), verified=not candidate.run.not_run)
+    candidate.note(peak_memory_bytes=proof.result(), verified=_is_verified(candidate))
+
+
+def _is_verified(candidate: Candidate) -> bool:
+    """Whether it computes the model's function and what its precision loses is known; its file was reloaded."""
+    run = candidate.run
+    return not run.not_run and run.same_function is not False and (is_exact(candidate) or run.fidelity is not None)
 
 
 def _source_of(job: CompressionJob) -> export.ModelSource:

@@ -31,7 +31,7 @@ from ace_studio.engine.pipeline.compress.improving import ranges_of
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, state_bytes
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.profiling import profile_all
-from ace_studio.engine.pipeline.compress.proving import SHARE, seconds_so_far
+from ace_studio.engine.pipeline.compress.proving import SHARE, require_alive, seconds_so_far
 from ace_studio.engine.pipeline.compress.saving import export_all
 from ace_studio.engine.pipeline.compress.search.run import GoalSearch
 from ace_studio.engine.pipeline.compress.sensitivity import sense_once
@@ -64,6 +64,7 @@ def run_stages(job: CompressionJob) -> Outcome:
     job = replace(job, builders=builders, verifier=verifier)
     try:
         step_model(job.captured, job.recipe.measure.decode)  # refuses unknown names before anything is built
+        require_alive(job)
         _measure_baseline(job)
         _check_calibration(job)
         if job.recipe.sensitivity.scan is ScanChoice.ON:
