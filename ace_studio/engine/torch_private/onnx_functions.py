@@ -24,11 +24,13 @@ def product(source: Any, dims: Sequence[int] | None = None, **options: Any) -> A
 
 def repeat_interleave(source: Any, repeats: Any, dim: int | None = None, **options: Any) -> Any:
     """Each entry of a dimension several times; the exporter repeats another one if the count is dynamic (0.7)."""
-    if dim is None or isinstance(repeats, int):
-        return _theirs(_aten.repeat_interleave.self_int)(source, repeats, dim, **options)
-    rank = len(source.shape)
+    del options
+    any_size = op.Constant(value_ints=[-1])
+    rank = 1 if dim is None else len(source.shape)
+    if dim is None:
+        source, dim = op.Reshape(source, any_size), 0
     place = dim % rank + 1
-    one, any_size = op.Constant(value_ints=[1]), op.Constant(value_ints=[-1])
+    one = op.Constant(value_ints=[1])
     counts = [op.Reshape(repeats, any_size) if index == place else one for index in range(rank + 1)]
     wide = op.Expand(op.Unsqueeze(source, [place]), op.Concat(*counts, axis=0))
     sizes = (op.Shape(source, start=0, end=place - 1), any_size, op.Shape(source, start=place))
