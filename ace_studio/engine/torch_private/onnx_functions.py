@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from string import ascii_letters
 from typing import Any
 
 import torch
@@ -167,6 +168,30 @@ def matrix_product(first: Any, second: Any) -> Any:
     return op.MatMul(first, second)
 
 
+def einsum(equation: str, tensors: Sequence[Any], path: Any = None) -> Any:
+    """An einsum with a letter for each dimension: the runtimes refuse dots or give other shapes (1.31, 2026.4).
+
+    A dimension of size 1 that the other tensors do not have in that size is left out of its tensor.
+    """
+    del path
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms, unused = inputs.split(","), [letter for letter in ascii_letters if letter not in equation]
+    pairs = list(zip(terms, tensors, strict=True))
+    ranks = [len(one.shape) - len(term) + 3 if "..." in term else 0 for term, one in pairs]
+    dots = "".join(unused[: max(ranks)])
+    terms = [term.replace("...", dots[len(dots) - rank :]) for term, rank in zip(terms, ranks, strict=True)]
+    if not arrow:
+        output = "..." + "".join(sorted(letter for letter in {*inputs} - {*",."} if inputs.count(letter) == 1))
+    pairs = list(zip(terms, tensors, strict=True))
+    wide = {letter for term, one in pairs for letter, size in zip(term, one.shape, strict=True) if size != 1}
+    kept, parts = [], []
+    for term, one in pairs:
+        ones = [dim for dim, letter in enumerate(term) if letter in wide and one.shape[dim] == 1]
+        kept.append("".join(letter for dim, letter in enumerate(term) if dim not in ones))
+        parts.append(op.Squeeze(one, ones) if ones else one)
+    return op.Einsum(*parts, equation=f"{','.join(kept)}->{output.replace('...', dots)}")
+
+
 @cache
 def _theirs(operator: Any) -> Callable[..., Any]:
     """The exporter's own translation."""
@@ -186,5 +211,6 @@ ONNX_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     _aten.pad.default: circular_pad,
     _aten.scaled_dot_product_attention.default: attention,
     _aten.matmul.default: matrix_product,
+    _aten.einsum.default: einsum,
 }
 """Operator -> its translation, which comes before the exporter's."""
