@@ -26,7 +26,12 @@ def products(x: Tensor) -> tuple[Tensor, ...]:
 def repeats(x: Tensor) -> tuple[Tensor, ...]:
     count = x.shape[0]
     several = (x.repeat_interleave(count, dim) for dim in (0, 1, -1, None))
-    return *several, torch.arange(count).repeat_interleave(x.shape[1]), x.repeat_interleave(2, 1), x.repeat_interleave(3)
+    return (
+        *several,
+        torch.arange(count).repeat_interleave(x.shape[1]),
+        x.repeat_interleave(2, 1),
+        x.repeat_interleave(3),
+    )
 
 
 def slices_written(x: Tensor) -> Tensor:

@@ -18,13 +18,20 @@ from ace_studio.engine.examples.leaves import path_keys
 from ace_studio.engine.flow import CapturedModel
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.compared import alike_or_before
 from ace_studio.engine.targets.onnx.pieces import pieces_as_slices
 from ace_studio.engine.targets.onnx.products import store_transposed
+from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.adaptive_pools import adaptive_pools_of_any_size
 from ace_studio.engine.torch_private.exporting import results_in_a_list, sizes_of_one_are_ordinary
-from ace_studio.engine.torch_private.onnx import onnx_translations, operators_found_once, registry_made_once
+from ace_studio.engine.torch_private.onnx import (
+    constants_compared_exactly,
+    onnx_translations,
+    operators_found_once,
+    registry_made_once,
+)
 from ace_studio.engine.torch_private.operators import writes_in_place
 from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.symbols import short_sizes
@@ -90,6 +97,8 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     """
     _refuse_state(captured)
     _refuse_complex_border(captured.program)
+    import onnx_ir
+
     leaves = list(captured.program.graph.output_node().args[0])
     is_computed = [isinstance(leaf, torch.fx.Node) for leaf in leaves]
     names = _output_names(captured.program, leaves)
@@ -118,10 +127,16 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         # Their shape function unrolls the sequence: what follows claims to have the traced length and no other.
         if any(operator_name(op) in RECURRENT_LAYERS for op in set(captured.table.op)):
             _forget_shapes(exported.model.graph)
-        exported.optimize()
-        _rename_dims(exported.model.graph)
+        plain = exported.model.clone()
+        with constants_compared_exactly():
+            exported.optimize()
+        for graph in (plain.graph, exported.model.graph):
+            _rename_dims(graph)
         _refuse_too_large(exported.model.graph)
-        model = exported.model_proto
+        feed = {
+            name: as_numpy(one) for name, one in zip(_input_names(captured), captured.example.tensors(), strict=True)
+        }
+        model = alike_or_before(exported.model_proto, onnx_ir.to_proto(plain), [feed])
     _drop_notes(model)
     store_transposed(model)
     name_nodes(model)
