@@ -192,6 +192,43 @@ def einsum(equation: str, tensors: Sequence[Any], path: Any = None) -> Any:
     return op.Einsum(*parts, equation=f"{','.join(kept)}->{output.replace('...', dots)}")
 
 
+def antialiased(operator: Any, weights: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A resize with a filter, by products where factors or corners decide, which the exporter ignores (0.7)."""
+
+    def matrix(own: Any, wanted: Any, factor: Any, is_corner: bool) -> Any:
+        """The weight of each entry in each new one."""
+        places, centres = (op.Add(op.Cast(op.Range(0, one, 1), to=DataType.FLOAT), 0.5) for one in (own, wanted))
+        own, wanted = (op.Cast(op.Sub(one, int(is_corner)), to=DataType.FLOAT) for one in (own, wanted))
+        step = op.Div(own, op.Max(wanted, 1.0)) if is_corner or factor is None else op.Constant(value_float=1 / factor)
+        distances = op.Sub(places, op.Unsqueeze(op.Mul(centres, step), [1]))
+        found = weights(op.Abs(op.Div(distances, op.Max(step, 1.0))))
+        return op.Div(found, op.ReduceSum(found, [1]))
+
+    def resized(source: Any, size: Any, align_corners: bool, *factors: Any) -> Any:
+        if not align_corners and all(factor is None for factor in factors):
+            return _theirs(operator)(source, size, align_corners)
+        own = (op.Gather(op.Shape(source), dim) for dim in (2, 3))
+        rows, columns = (
+            matrix(*parts, align_corners) for parts in zip(own, size, factors or (None, None), strict=True)
+        )
+        found = op.MatMul(rows, op.MatMul(op.Cast(source, to=DataType.FLOAT), op.Transpose(columns, perm=[1, 0])))
+        found = op.Clip(op.Round(found), 0.0, 255.0) if source.dtype == DataType.UINT8 else found
+        return op.CastLike(found, source)
+
+    return resized
+
+
+def _triangle(distance: Any) -> Any:
+    return op.Max(op.Sub(1.0, distance), 0.0)
+
+
+def _cubic(distance: Any) -> Any:
+    """Keys's kernel with -0.5."""
+    near = op.Add(op.Mul(op.Mul(op.Sub(op.Mul(distance, 1.5), 2.5), distance), distance), 1.0)
+    far = op.Add(op.Mul(op.Sub(op.Mul(op.Sub(2.5, op.Mul(distance, 0.5)), distance), 4.0), distance), 2.0)
+    return op.Where(op.Less(distance, 1.0), near, op.Where(op.Less(distance, 2.0), far, 0.0))
+
+
 @cache
 def _theirs(operator: Any) -> Callable[..., Any]:
     """The exporter's own translation."""
@@ -212,5 +249,7 @@ ONNX_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     _aten.scaled_dot_product_attention.default: attention,
     _aten.matmul.default: matrix_product,
     _aten.einsum.default: einsum,
+    (_bilinear := _aten._upsample_bilinear2d_aa.default): antialiased(_bilinear, _triangle),
+    (_bicubic := _aten._upsample_bicubic2d_aa.default): antialiased(_bicubic, _cubic),
 }
 """Operator -> its translation, which comes before the exporter's."""
