@@ -51,8 +51,7 @@ def shared_program(
         ):  # border: converter and optimizer refuse nodes in their own words
             folded = alike_or_before(change(folded), folded, feeds)
     name_nodes(folded)
-    weights = {tensor.name for tensor in named.graph.initializer}
-    inputs = [value.name for value in named.graph.input if value.name not in weights]
+    inputs = [value.name for value in named.graph.input]
     covered = covered_steps(graph_steps(folded), before, inputs=inputs)
     owners = owners_of(covered, _own(before, table), heavy_ops(table))
     adopt_orphans(graph_steps(folded), owners)

@@ -197,8 +197,7 @@ def with_every_input(read: Any, model: Any) -> Any:
     from onnx import helper
 
     openvino = import_openvino()
-    stored = {tensor.name for tensor in model.graph.initializer}
-    wanted = [entry for entry in model.graph.input if entry.name not in stored]
+    wanted = list(model.graph.input)
     found = {name: one for one in read.get_parameters() for name in one.output(0).get_names()}
     if found.keys() >= {entry.name for entry in wanted}:
         return read
