@@ -220,7 +220,7 @@ class SizeLimit(NamedTuple):
 def size_limits(inputs: Iterable[InputFinding]) -> list[SizeLimit]:
     """The dynamic dimensions that may not have every size from 1 on."""
     found = [
-        SizeLimit(leaf, dim.index, f"{one.name}.{dim.index}", dim.min or 1, dim.max)
+        SizeLimit(leaf, dim.index, f"{one.name}.{dim.index}", 1 if dim.min is None else dim.min, dim.max)
         for leaf, one in enumerate(inputs)
         for dim in one.dims
         if dim.verdict is DimVerdict.DYNAMIC

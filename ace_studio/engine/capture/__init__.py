@@ -17,6 +17,7 @@ from ace_studio.engine.capture.reference import EagerReference, run_reference
 from ace_studio.engine.capture.verify import counting_attributes, difference, is_varying, quoted
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.torch_private.functional import keep_first_state
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import CaptureAttempt, CaptureReport
@@ -58,6 +59,7 @@ def capture_model(
         loaded, examples, recipe, fingerprint=fingerprint, device=device, reporter=reporter
     )
     if cache is not None and not rungs_done and (found := cache.find(fingerprint)) is not None:
+        keep_first_state(found[0].program)
         return found
     with torch.no_grad():
         attempts = CaptureAttempts(run_reference(loaded.module, examples, recipe, reporter), reporter)
@@ -81,6 +83,7 @@ def capture_model(
         module=loaded.module,
         device=device,
         fingerprint=fingerprint,
+        first_state=attempts.reference.eager.first_values(),
     )
     report = CaptureReport(
         rung=accepted.rung,
@@ -94,6 +97,8 @@ def capture_model(
     report = accepted.described(report)
     if cache is not None and captured.is_whole:
         cache.keep(captured, report)
+    for graph in captured.graphs():
+        keep_first_state(graph.captured.program)
     return captured, report
 
 

@@ -15,6 +15,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
 from ace_studio.engine.ops.roles import op_role
+from ace_studio.engine.torch_private.functional import written_buffers
 from ace_studio.engine.torch_private.operators import gives_view, is_operator, is_random, writes_in_place
 
 _SUFFIX = "_computed"
@@ -51,7 +52,7 @@ def write_out_computed_weights(program: ExportedProgram) -> list[str]:
 def _stored(program: ExportedProgram) -> dict[fx.Node, InputSpec]:
     """The placeholders of stored tensors that no call changes."""
     signature = program.graph_signature
-    changed = set(signature.buffers_to_mutate.values())
+    changed = written_buffers(program)
     specs = {
         spec.arg.name: spec for spec in signature.input_specs
         if spec.kind in _STORED and spec.target not in changed and isinstance(_value_of(program, spec), Tensor)

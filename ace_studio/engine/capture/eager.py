@@ -8,7 +8,7 @@ import tomllib
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,8 @@ class EagerRun:
     state: ModuleState
     writes_into: tuple[int, ...] = ()
     """Positions of the input tensors that forward changed in the last call of `output`."""
+    changed: set[str] = field(default_factory=set)
+    """Names of the buffers that calls of `output` changed."""
     counted: tuple[str, ...] = ()
     """Plain numbers and lists that consecutive calls changed, in the last run of `outputs`."""
 
@@ -108,6 +110,7 @@ class EagerRun:
         own = example.copied()
         try:
             result = _call_own([own], self.module, seed=seed)[0]
+            self.changed.update(self.state.buffer_changes())
         finally:
             self.state.restore()
         pairs = zip(example.tensors(), own.tensors(), strict=True)
@@ -132,6 +135,10 @@ class EagerRun:
             return results
         finally:
             self.state.restore()
+
+    def first_values(self) -> dict[str, Tensor]:
+        """Copies of the buffers that calls changed, in the remembered state."""
+        return {name: one.detach().clone() for name, one in self.module.named_buffers() if name in self.changed}
 
     def changed_by(self, example: Example) -> tuple[list[str], list[str]]:
         """Names of the plain attributes and of the buffers that a call changes."""

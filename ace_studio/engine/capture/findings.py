@@ -158,7 +158,7 @@ class GraphInputs:
             verdict=DimVerdict.DYNAMIC,
             size=size_hint(size),
             symbol=rename_symbols(size_text(size), self.symbols).replace(" ", ""),
-            min=max(low or 1, 1),
+            min=min(max(low or 1, 1), *verified),
             max=high,
             verified_sizes=tuple(verified),
             equal_to=self._equal_to(leaf, dim),

@@ -13,6 +13,7 @@ from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.capture.model_warnings import warn_about_the_model
 from ace_studio.engine.examples.leaves import describe, forward_parameters, named_leaves
 from ace_studio.engine.flow import Example
+from ace_studio.engine.flow.module_state import STATE_REMEDY, changes_buffers
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.shapes import InputDims, compare_examples, tracing_example, widest_example
 from ace_studio.records.errors import AceError, ErrorCode, message_of
@@ -92,6 +93,12 @@ def run_reference(module: nn.Module, examples: Sequence[Example], recipe: Recipe
     if is_grown:
         _check_grown(eager, tracing)
     warn_about_the_model(module, examples, expected, written, reporter)
+    if changed := sorted(eager.changed):
+        reporter.warn(
+            "changes-buffers",
+            f"{changes_buffers(changed)}: artifacts begin with its first values, and those of torch targets alone keep "
+            f"what a call leaves there. {STATE_REMEDY}",
+        )
     return EagerReference(eager, tuple(examples), tuple(expected), inputs, tracing, is_grown, recipe, controls)
 
 

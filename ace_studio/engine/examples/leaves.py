@@ -121,13 +121,16 @@ def is_same_value(one: object, other: object) -> bool:
 def resized(tensor: Tensor, dim: int, size: int) -> Tensor:
     """The tensor with another size in one dimension: cropped, or with its content repeated from the start.
 
-    Booleans are stretched or shrunk: padding stays at its end of a row, and a triangle stays a triangle.
+    Booleans are stretched or shrunk: padding stays at its end of a row, and a triangle stays a triangle. What was empty
+    becomes zeros.
     """
     own = tensor.shape[dim]
     if own == size:
         return tensor
+    if own == 0:
+        return tensor.new_zeros((*tensor.shape[:dim], size, *tensor.shape[dim + 1 :]))
     places = torch.arange(size, device=tensor.device)
-    chosen = places * own // max(size, 1) if tensor.dtype is torch.bool else places % max(own, 1)
+    chosen = places * own // max(size, 1) if tensor.dtype is torch.bool else places % own
     return tensor.index_select(dim, chosen)
 
 

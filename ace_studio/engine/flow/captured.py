@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ace_studio.engine.flow.example import Example
 from ace_studio.engine.subgraphs.run_pieces import Place
@@ -39,6 +39,8 @@ class Captured(ABC):
     """The eager module the graph came from, in eval mode, on `device`."""
     device: torch.device
     fingerprint: str
+    first_state: Mapping[str, Tensor] = field(default_factory=dict)
+    """Name -> first values, of the buffers that forward changes."""
 
     @property
     def given_examples(self) -> tuple[Example, ...]:

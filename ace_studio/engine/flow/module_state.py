@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,14 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.flow.example import repeats_without_end
 
 _PLAIN_TYPES = (bool, int, float, str, Tensor, list, dict, set, tuple, deque, type(None))
+
+
+STATE_REMEDY = "Pass the state in and return it, as the other inputs and outputs are."
+
+
+def changes_buffers(names: Sequence[str]) -> str:
+    """What is wrong with a forward that changes these buffers, in the words of every target."""
+    return f"The model changes {' and '.join(names[:3])} while it runs"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.ops.roles import stores_table
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.casts import HALF_DTYPES, insert_casts
-from ace_studio.engine.quantize.flat_graph import flat_graph
+from ace_studio.engine.quantize.flat_graph import flat_graph, put_state_back
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.pt2e import quantize_int8
@@ -65,6 +65,7 @@ def apply_plan(
             ranges=ranges,
         )
         rewritten.refused |= refused
+        put_state_back(rewritten.graph_module, captured.program)
     if tables or plan.precisions & WEIGHT_ONLY:
         reporter.phase(Phase.COMPRESS, "packing weights")
         rewritten.refused |= pack_weights(

@@ -21,8 +21,8 @@ def observe_ranges(
 ) -> dict[str, ValueRange]:
     """Range of every floating-point value over the examples.
 
-    Values that are not finite have no range: a mask of minus infinity needs no grid. Where a product reads or gives
-    such a value, or an output of the graph holds NaN, that is an error.
+    The range is that of the finite elements. A value that holds infinity, such as a mask, has none unless a product
+    reads or gives it.
 
     Args:
         graph_module: A `flat_graph`; it is not changed.
@@ -31,17 +31,14 @@ def observe_ranges(
         grid_of: Node name -> the grid that its value gets.
         reporter: Gets the progress.
 
-    Returns: Node name -> range; names whose value is no floating-point tensor, or empty, or was not finite in some
-        example, are left out.
-    Raises: ValueError, with the node and the example, if a value is not finite where it must be.
+    Returns: Node name -> range; names whose value is no floating-point tensor, or had no finite element in any example,
+        are left out.
     """
     observers = ValueObservers(choice or RangeChoice())
 
     def see(node: fx.Node, value: Tensor) -> None:
-        if node.op not in {"placeholder", "call_function"} or not value.is_floating_point():
-            return
-        if not observers.see(node.name, value) and (problem := _why_it_must_be_finite(node, value)):
-            raise ValueError(f"{node.name} is not finite in example {index + 1}, and {problem}")
+        if node.op in {"placeholder", "call_function"} and value.is_floating_point():
+            observers.see(node.name, value, is_of_product=_is_of_product(node))
 
     for index, example in enumerate(examples):
         if reporter is not None:
@@ -52,14 +49,9 @@ def observe_ranges(
     return observers.ranges(grid_of)
 
 
-def _why_it_must_be_finite(node: fx.Node, value: Tensor) -> str:
-    """Why a value that is not finite cannot be right here; empty if it can, as in a mask."""
+def _is_of_product(node: fx.Node) -> bool:
+    """Whether a product gives the value, or reads it as a factor."""
     if op_role(str(node.target)) is not None:
-        return "a product gives it"
-    for reader in node.users:
-        role = op_role(str(reader.target))
-        if role is not None and node in (reader.args[role.data], reader.args[role.weight]):
-            return f"{reader.name} multiplies by it"
-        if reader.op == "output" and bool(value.isnan().any()):
-            return "the model gives it"
-    return ""
+        return True
+    readers = [(reader, role) for reader in node.users if (role := op_role(str(reader.target))) is not None]
+    return any(node in (reader.args[role.data], reader.args[role.weight]) for reader, role in readers)

@@ -11,7 +11,7 @@ from torch import Tensor, fx, nn
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
-from ace_studio.engine.torch_private.functional import without_shared_writes
+from ace_studio.engine.torch_private.functional import first_state, without_shared_writes
 from ace_studio.engine.torch_private.operators import Operator, call_symbolically
 
 OP_ID = "ace_op_id"
@@ -19,7 +19,7 @@ OP_ID = "ace_op_id"
 
 
 def flat_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
-    """A copy of the captured graph over flat tensors, sharing the weights' memory with it.
+    """A copy of the captured graph over flat tensors, sharing the weights' memory with it, but not buffers it changes.
 
     Placeholders are the tensor inputs in order (inputs that are plain values are constants of the graph and are left
     out); the output is a tuple of the tensor outputs. ``node.meta[OP_ID]`` is the row of the graph table. Writes in
@@ -36,8 +36,19 @@ def flat_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
         if original.target is copy.target and original.name in ids:
             copy.meta[OP_ID] = ids[original.name]
     _flatten_ends(graph_module)
+    for name, value in first_state(program).items():
+        owner, _, leaf = name.rpartition(".")
+        setattr(graph_module.get_submodule(owner), leaf, value.detach().clone())
     _give_weights_values(graph_module)
     return graph_module
+
+
+def put_state_back(graph_module: fx.GraphModule, program: torch.export.ExportedProgram) -> None:
+    """Give the buffers that calls of the graph changed the values of the program that it was made from, in place."""
+    held = dict(graph_module.named_buffers(remove_duplicate=False))
+    for name, value in first_state(program).items():
+        if name in held:  # no pass has replaced it
+            held[name].copy_(value)
 
 
 def _give_weights_values(graph_module: fx.GraphModule) -> None:

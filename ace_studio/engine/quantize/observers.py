@@ -7,7 +7,7 @@ around 0, and when a value does not fit, the bound doubles and bins are merged i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ BINS_PER_SIDE = 1 << 14
 """Bins on each side of 0; one integer of an 8-bit grid over all that was seen spans 32 of them or more."""
 SAMPLED_VALUES = 1 << 18
 """At most so many values of one tensor go into the histogram; they are taken at even distances."""
+UNSEEN = "what it reads or gives had no finite element in any calibration example, so its range is not known"
+"""Why an op stays float."""
 _LEVELS = 256
 _SMALLEST_SHARE = 0.1
 """The narrowest range that is tried, as a share of the widest."""
@@ -70,11 +72,12 @@ class ValueObserver:
         self._counts = torch.zeros(2 * BINS_PER_SIDE, dtype=torch.float64)
 
     def update(self, values: Tensor) -> None:
-        """See one tensor (any shape, not empty). Raises: ValueError if a value is not finite."""
+        """See the finite elements of one tensor (any shape); nothing happens if there are none."""
         flat = values.detach().float().flatten()
+        flat = flat if bool(flat.isfinite().all()) else flat[flat.isfinite()]
+        if not flat.numel():
+            return
         low, high = (float(bound) for bound in flat.aminmax())
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError("a value is not finite")
         self._low, self._high = min(self._low, low), max(self._high, high)
         self._examples += 1
         if self._choice.observer is Observer.MIN_MAX:
@@ -86,6 +89,11 @@ class ValueObserver:
                 sampled = sampled[sampled != 0.0]
             # Wide: the bound of the most negative float32, with which models mask, is 2^128.
             self._counts += torch.histc(sampled.double(), 2 * BINS_PER_SIDE, -self._bound, self._bound)
+
+    @property
+    def has_range(self) -> bool:
+        """Whether any finite element was seen."""
+        return self._examples > 0
 
     @property
     def seen(self) -> ValueRange:
@@ -156,26 +164,32 @@ class ValueObserver:
 
 
 class ValueObservers:
-    """Observers of values by name. A value that was not finite in some example has no range."""
+    """Observers of values by name. The range is that of the finite elements; NaN has no place on any grid."""
 
     def __init__(self, choice: RangeChoice) -> None:
         self._choice = choice
         self._observers: dict[str, ValueObserver] = {}
-        self.infinite: set[str] = set()
-        """Names of the values that were not finite, such as masks that add minus infinity."""
+        self.masks: set[str] = set()
+        """Names of the values that held infinity and that no product reads or gives; they have no range."""
+        self.broken: set[str] = set()
+        """Names of the values that were not finite throughout."""
 
-    def see(self, name: str, value: Tensor) -> bool:
-        """See a floating-point tensor; whether it is finite throughout."""
+    @property
+    def shown(self) -> Collection[str]:
+        """Names of all values that were seen, also of those without a range."""
+        return self._observers.keys()
+
+    def see(self, name: str, value: Tensor, *, is_of_product: bool = False) -> None:
+        """See a floating-point tensor; infinity in one that no product reads or gives is a mask's."""
         if not bool(value.isfinite().all()):
-            self.infinite.add(name)
-            return False
-        if value.numel():
-            self._observers.setdefault(name, ValueObserver(self._choice)).update(value)
-        return True
+            self.broken.add(name)
+            if not is_of_product and bool(value.isinf().any()):
+                self.masks.add(name)
+        self._observers.setdefault(name, ValueObserver(self._choice)).update(value)
 
     def seen(self) -> dict[str, ValueRange]:
-        """Name -> from the smallest to the largest value, whatever the choice."""
-        return {name: one.seen for name, one in self._observers.items() if name not in self.infinite}
+        """Name -> from the smallest to the largest finite element, whatever the choice."""
+        return {name: one.seen for name, one in self._observers.items() if one.has_range and name not in self.masks}
 
     def ranges(self, grid_of: Callable[[str], ActivationGrid]) -> dict[str, ValueRange]:
         """Name -> range for the kind of grid that ``grid_of`` gives the name."""

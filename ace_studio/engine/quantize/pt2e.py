@@ -18,7 +18,7 @@ from ace_studio.engine.ops.families import ADDING_OPS, aten_ops
 from ace_studio.engine.ops.roles import is_convolution
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.flat_graph import OP_ID, add_constant, call_before, constant_of, tidy
-from ace_studio.engine.quantize.observers import RangeChoice, write_out_range_searches
+from ace_studio.engine.quantize.observers import UNSEEN, RangeChoice, write_out_range_searches
 from ace_studio.engine.quantize.pt2e_specs import activation_specs, fresh_spec, weight_specs
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.replaced import replaced_attribute
@@ -102,7 +102,8 @@ def quantize_int8(
         dynamic_names = {node.name for node in nodes if node.meta[OP_ID] in dynamic}
         grids = {node.name: schemes(node.meta[OP_ID]) for node in nodes}
         annotate = _annotator(nodes, dynamic_names, schemes=grids, ranges=ranges or RangeChoice())
-        converted = converted_by_torchao(graph_module, annotate, calibration, reporter)
+        converted, unseen = converted_by_torchao(graph_module, annotate, calibration, reporter)
+    refused |= dict.fromkeys(unseen & set(static), UNSEEN)
     for node in nodes:
         op_id = node.meta[OP_ID]
         if op_id in dynamic and schemes(op_id).activations is ActivationGrid.SYMMETRIC:
@@ -253,8 +254,10 @@ def converted_by_torchao(
     annotate: Callable[[fx.Node], None],
     examples: Sequence[Sequence[Tensor]],
     reporter: Reporter,
-) -> fx.GraphModule:
-    """The graph quantized by torchao's PT2E flow; what torchao puts around an op has no op id.
+) -> tuple[fx.GraphModule, set[str]]:
+    """The graph quantized by torchao's PT2E flow, and the ids of ops that stay float because no range was seen.
+
+    What torchao puts around an op has no op id.
 
     Args:
         graph_module: A `flat_graph`; it is changed.
@@ -288,12 +291,26 @@ def converted_by_torchao(
         for index, example in enumerate(examples):
             reporter.advance(index / len(examples), f"example {index + 1} of {len(examples)}")
             observed(*[leaf.clone() for leaf in example])  # the graph may write into its inputs
+        unseen = _drop_unseen(observed)
         reporter.advance(None, "ranges of the values")
         converted: fx.GraphModule = convert_pt2e(observed)
     for node in converted.graph.nodes:
         if "quantize" in str(node.target):
             node.meta.pop(OP_ID, None)  # torchao copies the op's meta to what it puts around it
-    return converted
+    return converted, unseen
+
+
+def _drop_unseen(observed: fx.GraphModule) -> set[str]:
+    """Take out, in place, the observers that saw nothing and those of the weights beside them; ids of their ops."""
+    found: set[str] = set()
+    observers = {node: observed.get_submodule(node.target) for node in observed.graph.nodes if node.op == "call_module"}
+    for node in [node for node, observer in observers.items() if getattr(observer, "saw_nothing", False)]:
+        for reader in list(node.users):
+            found.add(reader.meta.get(OP_ID, ""))
+            for other in [one for one in reader.all_input_nodes if one in observers]:
+                reader.replace_input_with(other, other.args[0])
+    observed.graph.eliminate_dead_code()
+    return found
 
 
 _CONVOLUTION = "aten.conv2d.default"

@@ -46,9 +46,13 @@ def activation_specs(ranges: RangeChoice, *, is_signed: bool) -> dict[Activation
 
         def forward(self, x: Tensor) -> Tensor:
             """See one value."""
-            if x.numel():
-                self._seen.update(x)
+            self._seen.update(x)
             return x
+
+        @property
+        def saw_nothing(self) -> bool:
+            """Whether no example had a finite element here."""
+            return not self._seen.has_range
 
         def calculate_qparams(self) -> tuple[Tensor, Tensor]:
             """Scale and zero point, [1] each."""

@@ -59,6 +59,49 @@ def without_shared_writes(program: ExportedProgram) -> tuple[ExportedProgram, di
     return functional, found
 
 
+def written_buffers(program: ExportedProgram) -> tuple[str, ...]:
+    """Names of the buffers that the graph writes into, also through views of them, or replaces."""
+    signature = program.graph_signature
+    names = signature.inputs_to_buffers
+    written = {names[node.name] for node in written_nodes(program.graph) if node.name in names}
+    return tuple(sorted({*written, *signature.buffers_to_mutate.values()}))
+
+
+def written_nodes(graph: fx.Graph) -> set[fx.Node]:
+    """The nodes whose memory an op writes into, also through a view."""
+    owners: dict[fx.Node, fx.Node] = {}
+    found = set()
+    for node in _calls(graph):
+        first = node.args[0] if node.args and isinstance(node.args[0], fx.Node) else None
+        if first is not None and writes_in_place(node.target):
+            found.add(owners.get(first, first))
+        if first is not None and _gives_alias(node, owners) and not _copies(first, node):
+            owners[node] = owners.get(first, first)
+    return found
+
+
+def _copies(first: fx.Node, node: fx.Node) -> bool:
+    """Whether an op that may give memory of its first argument gives a copy here."""
+    before, after = first.meta.get("val"), node.meta.get("val")
+    if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+        return False
+    may_copy = operator_name(str(node.target)) in {"contiguous", "reshape", "flatten"}
+    return before.dtype != after.dtype or (may_copy and not before.is_contiguous())
+
+
+def first_state(program: ExportedProgram) -> dict[str, torch.Tensor]:
+    """Name -> values, for the buffers that the graph writes into."""
+    held = {**program.constants, **program.state_dict}
+    return {name: held[name] for name in written_buffers(program)}
+
+
+def keep_first_state(program: ExportedProgram) -> None:
+    """Give the program, in place, buffers of its own where it writes: calls of the model leave nothing in them."""
+    for name, value in first_state(program).items():
+        held = program.state_dict if name in program.state_dict else program.constants
+        held[name] = value.detach().clone()
+
+
 def _calls(graph: fx.Graph) -> list[fx.Node]:
     return [node for node in graph.nodes if node.op == "call_function"]
 

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.replaced import replaced_attribute
 from ace_studio.engine.torch_private.adaptive_pools import with_free_pools
+from ace_studio.engine.torch_private.functional import written_nodes
 from ace_studio.engine.torch_private.operators import register_quantized_ops, result_dtype
 from ace_studio.engine.torch_private.recurrent_layers import (
     LAYERS_IN_KERNELS,
@@ -186,8 +187,13 @@ def damaged_library(message: str) -> Path | None:
 
 
 def _copy_to_compile(graph_module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy to compile. Its nodes have no sources of their own, so that it is the oldest that `origins_of` finds."""
-    own = copy.deepcopy(graph_module)
+    """A copy to compile, with the buffers that the graph changes.
+
+    Its nodes have no sources of their own, so that it is the oldest that `origins_of` finds.
+    """
+    stored = dict(graph_module.named_buffers(remove_duplicate=False))
+    written = [stored.get(str(node.target)) for node in written_nodes(graph_module.graph) if node.op == "get_attr"]
+    own = copy.deepcopy(graph_module, {id(one): one for one in written if one is not None})
     for node in own.graph.nodes:
         node.meta["from_node"] = []
     hide_layers(own.graph)

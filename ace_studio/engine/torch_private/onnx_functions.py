@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from string import ascii_letters
 from typing import Any
 
 import torch
@@ -24,11 +25,13 @@ def product(source: Any, dims: Sequence[int] | None = None, **options: Any) -> A
 
 def repeat_interleave(source: Any, repeats: Any, dim: int | None = None, **options: Any) -> Any:
     """Each entry of a dimension several times; the exporter repeats another one if the count is dynamic (0.7)."""
-    if dim is None or isinstance(repeats, int):
-        return _theirs(_aten.repeat_interleave.self_int)(source, repeats, dim, **options)
-    rank = len(source.shape)
+    del options
+    any_size = op.Constant(value_ints=[-1])
+    rank = 1 if dim is None else len(source.shape)
+    if dim is None:
+        source, dim = op.Reshape(source, any_size), 0
     place = dim % rank + 1
-    one, any_size = op.Constant(value_ints=[1]), op.Constant(value_ints=[-1])
+    one = op.Constant(value_ints=[1])
     counts = [op.Reshape(repeats, any_size) if index == place else one for index in range(rank + 1)]
     wide = op.Expand(op.Unsqueeze(source, [place]), op.Concat(*counts, axis=0))
     sizes = (op.Shape(source, start=0, end=place - 1), any_size, op.Shape(source, start=place))
@@ -165,6 +168,67 @@ def matrix_product(first: Any, second: Any) -> Any:
     return op.MatMul(first, second)
 
 
+def einsum(equation: str, tensors: Sequence[Any], path: Any = None) -> Any:
+    """An einsum with a letter for each dimension: the runtimes refuse dots or give other shapes (1.31, 2026.4).
+
+    A dimension of size 1 that the other tensors do not have in that size is left out of its tensor.
+    """
+    del path
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms, unused = inputs.split(","), [letter for letter in ascii_letters if letter not in equation]
+    pairs = list(zip(terms, tensors, strict=True))
+    ranks = [len(one.shape) - len(term) + 3 if "..." in term else 0 for term, one in pairs]
+    dots = "".join(unused[: max(ranks)])
+    terms = [term.replace("...", dots[len(dots) - rank :]) for term, rank in zip(terms, ranks, strict=True)]
+    if not arrow:
+        output = "..." + "".join(sorted(letter for letter in {*inputs} - {*",."} if inputs.count(letter) == 1))
+    pairs = list(zip(terms, tensors, strict=True))
+    wide = {letter for term, one in pairs for letter, size in zip(term, one.shape, strict=True) if size != 1}
+    kept, parts = [], []
+    for term, one in pairs:
+        ones = [dim for dim, letter in enumerate(term) if letter in wide and one.shape[dim] == 1]
+        kept.append("".join(letter for dim, letter in enumerate(term) if dim not in ones))
+        parts.append(op.Squeeze(one, ones) if ones else one)
+    return op.Einsum(*parts, equation=f"{','.join(kept)}->{output.replace('...', dots)}")
+
+
+def antialiased(operator: Any, weights: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A resize with a filter, by products where factors or corners decide, which the exporter ignores (0.7)."""
+
+    def matrix(own: Any, wanted: Any, factor: Any, is_corner: bool) -> Any:
+        """The weight of each entry in each new one."""
+        places, centres = (op.Add(op.Cast(op.Range(0, one, 1), to=DataType.FLOAT), 0.5) for one in (own, wanted))
+        own, wanted = (op.Cast(op.Sub(one, int(is_corner)), to=DataType.FLOAT) for one in (own, wanted))
+        step = op.Div(own, op.Max(wanted, 1.0)) if is_corner or factor is None else op.Constant(value_float=1 / factor)
+        distances = op.Sub(places, op.Unsqueeze(op.Mul(centres, step), [1]))
+        found = weights(op.Abs(op.Div(distances, op.Max(step, 1.0))))
+        return op.Div(found, op.ReduceSum(found, [1]))
+
+    def resized(source: Any, size: Any, align_corners: bool, *factors: Any) -> Any:
+        if not align_corners and all(factor is None for factor in factors):
+            return _theirs(operator)(source, size, align_corners)
+        own = (op.Gather(op.Shape(source), dim) for dim in (2, 3))
+        rows, columns = (
+            matrix(*parts, align_corners) for parts in zip(own, size, factors or (None, None), strict=True)
+        )
+        found = op.MatMul(rows, op.MatMul(op.Cast(source, to=DataType.FLOAT), op.Transpose(columns, perm=[1, 0])))
+        found = op.Clip(op.Round(found), 0.0, 255.0) if source.dtype == DataType.UINT8 else found
+        return op.CastLike(found, source)
+
+    return resized
+
+
+def _triangle(distance: Any) -> Any:
+    return op.Max(op.Sub(1.0, distance), 0.0)
+
+
+def _cubic(distance: Any) -> Any:
+    """Keys's kernel with -0.5."""
+    near = op.Add(op.Mul(op.Mul(op.Sub(op.Mul(distance, 1.5), 2.5), distance), distance), 1.0)
+    far = op.Add(op.Mul(op.Sub(op.Mul(op.Sub(2.5, op.Mul(distance, 0.5)), distance), 4.0), distance), 2.0)
+    return op.Where(op.Less(distance, 1.0), near, op.Where(op.Less(distance, 2.0), far, 0.0))
+
+
 @cache
 def _theirs(operator: Any) -> Callable[..., Any]:
     """The exporter's own translation."""
@@ -184,5 +248,8 @@ ONNX_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     _aten.pad.default: circular_pad,
     _aten.scaled_dot_product_attention.default: attention,
     _aten.matmul.default: matrix_product,
+    _aten.einsum.default: einsum,
+    (_bilinear := _aten._upsample_bilinear2d_aa.default): antialiased(_bilinear, _triangle),
+    (_bicubic := _aten._upsample_bicubic2d_aa.default): antialiased(_bicubic, _cubic),
 }
 """Operator -> its translation, which comes before the exporter's."""

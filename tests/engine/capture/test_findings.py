@@ -9,10 +9,12 @@ from torch import Tensor, nn
 from ace_studio.engine.capture.findings import condition_in_words
 from ace_studio.engine.capture.verify import difference
 from ace_studio.engine.flow import Example
+from ace_studio.engine.targets import TARGETS
 from ace_studio.records.recipes.recipe import InputsChoice, Recipe
 from ace_studio.records.tensors import DimChoice, DimVerdict
 from tests import tiny_models
 from tests.engine.capture.captures import KeptCaptures, capture, dims
+from tests.engine.targets.onnx_cases import job_for
 
 
 @pytest.mark.parametrize("name", tiny_models.EASY)
@@ -120,3 +122,31 @@ X, Y = "L['x'].size()[2]", "L['y'].size()[0]"
 def test_a_condition_is_said_in_words_where_there_are_any(condition: str, words: str) -> None:
     sizes = {X: 8, Y: 6}
     assert condition_in_words(condition, sizes, size=X, name="x.2", shown="as it stands") == words
+
+
+class Step(nn.Module):
+    """One step of a decoder: new tokens behind a cache of at most 16, which is empty at the first call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.place = nn.Embedding(10, 8), nn.Embedding(16, 8)
+
+    def forward(self, ids: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
+        keys = torch.cat([cache, self.embed(ids)], 1)
+        keys = keys + self.place.weight[: keys.shape[1]]
+        return keys.softmax(-1).sum(1), keys
+
+
+def test_a_cache_that_is_empty_at_first_may_be_empty_in_every_artifact() -> None:
+    torch.manual_seed(0)
+    rows = [(torch.randint(0, 10, (b, t)), torch.randn(b, past, 8)) for b, t, past in ((1, 1, 0), (2, 3, 7))]
+    captured, _ = capture(Step().eval(), rows, Recipe())
+    found = dims(captured)["cache.1"]
+    assert (found.verdict, found.min, found.verified_sizes[:1]) == (DimVerdict.DYNAMIC, 0, (0,))
+    for name in ("eager", "onnxruntime", "openvino"):
+        if TARGETS[name].missing():
+            continue
+        lowered = TARGETS[name].lower(job_for(TARGETS[name], captured))
+        for b, t, past in ((1, 1, 0), (3, 2, 0), (2, 1, 1), (1, 4, 9)):
+            call = torch.randint(0, 10, (b, t)), torch.randn(b, past, 8)
+            torch.testing.assert_close(lowered(*call), captured.module(*call), rtol=1e-4, atol=1e-5)

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from ace_studio.engine.targets.onnx.program import export_onnx
+from ace_studio.records.errors import AceError
 from tests.engine.capture.captures import capture, capture_tiny
 
 
@@ -13,6 +15,31 @@ from tests.engine.capture.captures import capture, capture_tiny
 def test_what_may_surprise_later_is_a_warning(name: str, code: str) -> None:
     _, report = capture_tiny(name)
     assert code in [warning.code for warning in report.warnings]
+
+
+class Remembers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(8, 4))
+        self.register_buffer("values", torch.zeros(8, 4))
+        self.register_buffer("table", torch.ones(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.keys[: x.shape[0]] = x
+        self.values.copy_(self.keys + 1)
+        return self.values.sum(0) + x * self.table
+
+
+def test_a_model_that_changes_its_buffers_is_told_once_in_the_words_of_every_target() -> None:
+    module = Remembers()
+    captured, report = capture(module, [torch.randn(2, 4), torch.randn(3, 4)])
+    (warning,) = [one for one in report.warnings if one.code == "changes-buffers"]
+    assert warning.what.startswith("The model changes keys and values while it runs: ")
+    assert not module.keys.any() and not captured.first_state["values"].any()
+    module(torch.ones(8, 4))
+    assert not captured.program.state_dict["keys"].any()
+    with pytest.raises(AceError, match="The model changes keys and values while it runs"):
+        export_onnx(captured)
 
 
 class Cast(nn.Linear):

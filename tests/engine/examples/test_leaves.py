@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -11,6 +12,7 @@ from ace_studio.engine.examples.leaves import (
     is_same_value,
     named_leaves,
     positions_below,
+    resized,
     tensor_paths,
 )
 from ace_studio.engine.flow import Example
@@ -55,3 +57,11 @@ def test_an_example_is_described_with_types_and_sizes() -> None:
 def test_values_whose_comparison_is_no_truth_are_different() -> None:
     array = torch.ones(2).numpy()
     assert is_same_value(1.0, 1.0) and not is_same_value(1, 1.0) and not is_same_value(array, array)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+def test_an_empty_tensor_grows_with_zeros_and_shrinks_to_nothing(dtype) -> None:
+    empty = torch.ones(2, 0, 3, dtype=dtype)
+    assert resized(empty, 1, 4).equal(torch.zeros(2, 4, 3, dtype=dtype))
+    assert resized(empty, 0, 5).shape == (5, 0, 3)
+    assert resized(torch.ones(2, 3, dtype=dtype), 1, 0).shape == (2, 0)

@@ -43,6 +43,17 @@ def write_classifier(path: Path, *, opset: int = 18) -> Path:
     return path
 
 
+def write_old_classifier(path: Path) -> Path:
+    """The classifier as exporters before IR version 4 wrote it: every weight is listed among the inputs."""
+    model = onnx.load(write_classifier(path, opset=9))
+    for tensor in model.graph.initializer:
+        model.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    model.ir_version = 3
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+    return path
+
+
 def write_embedding(path: Path) -> Path:
     """input.ids [batch, length] and attention_mask of the same sizes -> two results."""
     nodes = [

@@ -113,9 +113,18 @@ def test_a_symmetric_range_lies_around_zero():
         assert found.low == -found.high
 
 
-def test_what_is_not_finite_is_refused():
-    with pytest.raises(ValueError, match="finite"):
-        _seen(torch.tensor([1.0, float("inf")]), Observer.MSE)
+@pytest.mark.parametrize("observer", Observer)
+def test_what_is_not_finite_has_no_part_in_a_range(observer):
+    values = _normal()
+    odd = torch.cat([values, torch.tensor([float("nan"), float("inf"), -float("inf")])])
+    assert _seen(odd, observer) == _seen(values, observer)
+    only = ValueObserver(RangeChoice(observer))
+    only.update(odd[-3:])
+    only.update(values[:0])
+    assert not only.has_range
+
+
+def test_without_values_there_is_no_range():
     with pytest.raises(ValueError, match="nothing was observed"):
         ValueObserver(RangeChoice()).range()
     with pytest.raises(ValueError, match="percentile"):

@@ -8,6 +8,7 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.engine.quantize.fidelity import sqnr_db
 from ace_studio.engine.quantize.flat_graph import OP_ID, flat_graph
 from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.observers import UNSEEN
 from ace_studio.engine.quantize.pt2e import quantize_int8, static_problem
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.torch_private.exporting import DYNAMIC, export_program
@@ -185,3 +186,29 @@ def test_inductor_does_the_addition_in_the_int8_kernel_and_says_so(kind, tmp_pat
     for batch in (1, 2, 5):
         with torch.no_grad():
             assert sqnr_db([captured.module(_input(batch))], [lowered(_input(batch))]) > 25
+
+
+class Parts(nn.Module):
+    """The first four rows and the rest, which may be empty, in layers of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.rest = nn.Linear(16, 32), nn.Linear(16, 32)
+
+    def forward(self, x):
+        return torch.cat([self.first(x[:4]), self.rest(x[4:]).relu()])
+
+
+@pytest.mark.parametrize("calibration", ["empty", "nan"])
+def test_an_op_without_a_range_stays_float_and_the_others_do_not(calibration):
+    torch.manual_seed(0)
+    module, x = Parts().eval(), torch.randn(7, 16)
+    program = export_program(module, (x,), {}, dynamic_shapes={"x": {0: DYNAMIC}}, strict=False)
+    seen = x[:4] if calibration == "empty" else torch.cat([x[:4], torch.full((3, 16), torch.nan)])
+    planned = {"linear", "linear_1"}
+    quantized, refused = quantize_int8(flat_graph(program), static=planned, calibration=[[seen]], reporter=Reporter())
+    assert refused == {"linear_1": UNSEEN}
+    fresh = torch.randn(9, 16).clamp(-1, 1)
+    found, expected = run(quantized, fresh)[0], module(fresh)
+    torch.testing.assert_close(found[4:], expected[4:])
+    assert 25 < sqnr_db([expected[:4]], [found[:4]]) < 100

@@ -8,7 +8,7 @@ from torch import nn
 
 from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
 from ace_studio.engine.torch_private.exporting import export_program
-from ace_studio.engine.torch_private.functional import without_shared_writes
+from ace_studio.engine.torch_private.functional import without_shared_writes, written_buffers
 from ace_studio.engine.torch_private.operators import writes_in_place
 
 
@@ -134,3 +134,30 @@ def test_batch_norms_that_are_outputs_have_their_captured_form():
     torch.testing.assert_close(graph(x), (normed, hidden, *largest))
     torch.testing.assert_close(without_shared_writes(program)[0].module()(x), (normed, hidden, largest))
     assert [node.meta.get("custom") for node in program.graph.nodes] == before
+
+
+class Keeps(nn.Module):
+    """Buffers that forward writes into by itself, through a view, or only as a copy; x [n, 4]."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+        self.register_buffer("rows", torch.zeros(3, 4))
+        self.register_buffer("flat", torch.zeros(3, 4), persistent=False)
+        self.register_buffer("turned", torch.ones(4, 3))
+        self.register_buffer("table", torch.ones(4))
+
+    def forward(self, x):
+        self.count += 1
+        self.rows[:, 1:] = x[:3, 1:]
+        self.flat.view(-1).add_(1)
+        own = self.turned.t().contiguous().mul_(2) + self.table.to(torch.float64).add_(1)
+        return x[:3] * self.count + self.rows + self.flat + own
+
+
+def test_the_buffers_that_a_graph_writes_into_are_found():
+    program = export_program(Keeps().eval(), (torch.randn(5, 4),), {}, dynamic_shapes=None, strict=False)
+    assert written_buffers(program) == ("count", "flat", "rows")
+    with warnings.catch_warnings(action="ignore"):  # torch uses what it has deprecated
+        program = program.run_decompositions({})
+    assert written_buffers(program) == ("count", "flat", "rows")

@@ -25,7 +25,13 @@ def products(x: Tensor) -> tuple[Tensor, ...]:
 
 def repeats(x: Tensor) -> tuple[Tensor, ...]:
     count = x.shape[0]
-    return *(x.repeat_interleave(count, dim) for dim in (0, 1, -1)), x.repeat_interleave(2, 1), x.repeat_interleave(3)
+    several = (x.repeat_interleave(count, dim) for dim in (0, 1, -1, None))
+    return (
+        *several,
+        torch.arange(count).repeat_interleave(x.shape[1]),
+        x.repeat_interleave(2, 1),
+        x.repeat_interleave(3),
+    )
 
 
 def slices_written(x: Tensor) -> Tensor:
@@ -95,6 +101,25 @@ def stacks(x: Tensor) -> tuple[Tensor, ...]:
     return x[0] @ matrices, x @ matrices[0], x[:, 0] @ x.sum(1).unsqueeze(0).transpose(1, 2), x @ matrices[0, :, 0]
 
 
+def sums_of_products(x: Tensor) -> tuple[Tensor, ...]:
+    """Dots for none, one and several dimensions, of other ranks, beside sizes of 1, and without a written result."""
+    weight, row, wide = torch.arange(48.0).reshape(6, 8).sin(), x.sum(2), x[:, None]
+    return (
+        torch.einsum("i...->i...", wide),
+        torch.einsum("i...->i", wide),
+        torch.einsum("b..., b -> b...", x, row[:, 0]),
+        torch.einsum("...ij,...kj->...ik", x, wide),
+        torch.einsum("...j,ij", x, weight),
+        torch.einsum("...d,...d->...", x, x.sum((0, 1), keepdim=True)),
+        torch.einsum("bld,bmd->bld", x, x.sum(1, keepdim=True)),
+        torch.einsum("...,...->...", weight[0], x),
+        torch.einsum("Bl...,a...->...Ba", x, weight),
+        torch.einsum("...ii->...i", x.mT @ x),
+        torch.einsum(x, [0, ..., 5], weight, [7, 5], [..., 7, 0]),
+        torch.einsum("bd,...", x[:, 0], x[0, 0, 0]),
+    )
+
+
 class Calls(nn.Module):
     def __init__(self, function) -> None:
         super().__init__()
@@ -117,6 +142,7 @@ class Calls(nn.Module):
         attentions,
         pieces,
         stacks,
+        sums_of_products,
     ],
     ids=lambda one: one.__name__,
 )

@@ -32,6 +32,8 @@ TENSOR_TYPES = {
 """ONNX's number for an element type -> torch's type."""
 _MOST_SHOWN = 20
 _QUIET = 3
+_WEIGHTS_APART = 4
+"""The first IR version whose weights need not be inputs."""
 _BATCHES, _LENGTHS, _SIDES = (1, 2, 3), (16, 24, 20), (224, 256, 192)
 """Example values for open sizes: a batch, a length, the side of an image."""
 _PICTURE_DIMS = 4
@@ -49,8 +51,7 @@ class OnnxModule(nn.Module):
         super().__init__()
         self.model = model
         self.path = path
-        weights = {tensor.name for tensor in model.graph.initializer}
-        self.inputs = [value for value in model.graph.input if value.name not in weights]
+        self.inputs = list(model.graph.input)
         self.names = python_names([value.name for value in self.inputs])
         for value in (*self.inputs, *model.graph.output):
             _refuse_what_is_no_tensor(value, path)
@@ -138,8 +139,7 @@ def describe_onnx(path: Path) -> FileFacts:
     if importlib.util.find_spec("onnx") is None:
         return FileFacts(notes=(*notes, f"opening it needs onnx: {_install_line()}"))
     model = _parse(path, with_weights=False)
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in weights]
+    inputs = list(model.graph.input)
     notes += [f"input {_words(value)}" for value in inputs]
     notes += [f"output {_words(value)}" for value in model.graph.output]
     tensors = tuple(
@@ -169,11 +169,12 @@ def read_model(path: Path) -> Any:
 
 
 def _parse(path: Path, *, with_weights: bool) -> Any:
+    """The ``ModelProto``, whose inputs are those of a call: before IR version 4 every weight was listed among them."""
     import onnx  # noqa: PLC0415 - optional package
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # noqa: PLC0415 - with onnx
 
     try:
-        return onnx.load(str(path), load_external_data=with_weights)
+        model = onnx.load(str(path), load_external_data=with_weights)
     except (DecodeError, OSError, ValueError, onnx.checker.ValidationError) as error:
         missing = with_weights and not isinstance(error, DecodeError)
         raise bad_file(
@@ -182,6 +183,11 @@ def _parse(path: Path, *, with_weights: bool) -> Any:
             why=_first_line(error),
             remedy="put the files with its weights beside it" if missing else "export or download it again",
         ) from error
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for value in [value for value in model.graph.input if value.name in weights]:
+        model.graph.input.remove(value)
+    model.ir_version = max(model.ir_version, _WEIGHTS_APART)
+    return model
 
 
 def _install_line() -> str:

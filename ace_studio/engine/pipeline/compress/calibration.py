@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ace_studio.engine.capture.eager import EagerRun, has_bad_numbers, run_example
+from ace_studio.engine.capture.eager import EagerRun, run_example
 from ace_studio.engine.examples.fitting import that_fit, without_labels
 from ace_studio.engine.examples.forms import in_form_of
 from ace_studio.engine.examples.gather import WHERE
@@ -132,13 +132,6 @@ def warn_about_calibration(examples: Sequence[Example], metric: object, reporter
             "few-calibration",
             "All calibration examples are one and the same sample: ranges found on it are too narrow for others; 32 to "
             "128 different ones are usual",
-            where=WHERE,
-        )
-    bad = [str(number) for number, example in enumerate(examples, start=1) if has_bad_numbers([example.tensors()])]
-    if bad:
-        reporter.warn(
-            "bad-calibration",
-            f"Calibration example {', '.join(bad[:5])} holds NaN or infinity: no activation range fits that",
             where=WHERE,
         )
     leaked = len(samples & metric.digests) if isinstance(metric, WatchedMetric) else 0

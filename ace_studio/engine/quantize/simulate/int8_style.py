@@ -151,14 +151,16 @@ def int8_layout(
         graph_module: That of a `FloatGraph`.
         planned: Op ids at int8-static.
         style: That of the runtime.
-        ranges: Node name -> range. A product that reads a constant value (low = high) stays float, and so does every
-            other op that reads or gives a value without a range, which was not finite. None: no value is constant.
+        ranges: Node name -> range. A product that reads a constant value (low = high) or one without a range stays
+            float, and so does every other op that reads or gives a value without a range. None: all have one.
         scheme_of: Op id -> grids.
     """
     products = [
         node
         for node in graph_module.graph.nodes
-        if node.meta.get(OP_ID) in planned and is_product(str(node.target)) and not _reads_constant(node, ranges or {})
+        if node.meta.get(OP_ID) in planned
+        and is_product(str(node.target))
+        and not (ranges is not None and _reads_no_range(node, ranges))
     ]
     eight_bit = set(products) - small_ends(graph_module, style, planned)
     rounded: set[fx.Node] = set()  # those whose results exist in 8 bits only
@@ -257,9 +259,9 @@ def _inputs(node: fx.Node) -> list[fx.Node]:
     return [one for one in node.all_input_nodes if one.op != "get_attr"]
 
 
-def _reads_constant(node: fx.Node, ranges: Mapping[str, ValueRange]) -> bool:
-    found = [ranges[one.name] for one in _inputs(node) if one.name in ranges]
-    return any(one.low == one.high for one in found)
+def _reads_no_range(node: fx.Node, ranges: Mapping[str, ValueRange]) -> bool:
+    found = [ranges.get(one.name) for one in _inputs(node)]
+    return any(one is None or one.low == one.high for one in found)
 
 
 def _maker(node: fx.Node) -> fx.Node:

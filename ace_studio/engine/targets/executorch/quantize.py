@@ -14,6 +14,7 @@ from ace_studio.engine.ops.families import RELUS, aten_ops
 from ace_studio.engine.quantize.apply import RewrittenGraph
 from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, tidy
 from ace_studio.engine.quantize.folding import fold_batch_norms
+from ace_studio.engine.quantize.observers import UNSEEN
 from ace_studio.engine.quantize.pt2e import (
     ANNOTATION,
     DYNAMIC_INT8_OPS,
@@ -59,7 +60,8 @@ def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> Rewr
         annotate = _annotator({node.name: node.meta[OP_ID] in dynamic for node in chosen}, job)
         examples = job.calibration() if static else [job.captured.example]
         flat = [example.tensors() for example in examples]
-        converted = converted_by_torchao(graph_module, annotate, flat, job.reporter)
+        converted, unseen = converted_by_torchao(graph_module, annotate, flat, job.reporter)
+    refused |= dict.fromkeys(unseen & static, UNSEEN)
     tidy(converted)
     return RewrittenGraph(converted, folded, refused)
 

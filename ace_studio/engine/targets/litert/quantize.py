@@ -71,11 +71,11 @@ def quantized_model(content: bytes, job: LoweringJob) -> tuple[bytes, dict[str, 
     bounds: dict[str, Any] = {}
     static = [op for op in ops if planned.get(op.index) is Precision.INT8_STATIC]
     if static:
-        bounds, infinite = _observed_bounds(content, static, job)
+        bounds, unknown = _observed_bounds(content, static, job)
         for op in static:
-            if infinite & {tensor.name for tensor in (*op.inputs, *op.outputs)}:
+            if unknown & {tensor.name for tensor in (*op.inputs, *op.outputs)}:
                 del planned[op.index]
-                notes[op.op_ids[0]] = "a value that it reads or gives was not finite in the calibration examples"
+                notes[op.op_ids[0]] = "a value that it reads or gives was infinite or empty in the calibration examples"
     if not planned:
         return content, notes
     return _quantized(content, [op for op in ops if op.index in planned], planned, bounds, job), notes
@@ -104,7 +104,7 @@ def planned_precisions(ops: Sequence[FileOp], job: LoweringJob) -> dict[int, Pre
 
 
 def _observed_bounds(content: bytes, ops: Iterable[FileOp], job: LoweringJob) -> tuple[dict[str, Any], set[str]]:
-    """Name of each value around these ops -> the bounds of its grid; names of those that were not finite."""
+    """Name of each value around these ops -> the bounds of its grid; names of those without any."""
     names = {
         tensor.name
         for op in ops
@@ -129,7 +129,7 @@ def _observed_bounds(content: bytes, ops: Iterable[FileOp], job: LoweringJob) ->
         return ActivationGrid.SYMMETRIC if name in symmetric else ActivationGrid.AFFINE
 
     found = observers.ranges(grid_of)
-    return {name: _bounds(one, grid_of(name)) for name, one in found.items()}, observers.infinite
+    return {name: _bounds(one, grid_of(name)) for name, one in found.items()}, names - set(found)
 
 
 def _quantized(

@@ -6,8 +6,10 @@ from typing import Any
 
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.onnx import program
+from ace_studio.engine.targets.onnx.compared import Feed, alike_or_before
 from ace_studio.engine.targets.onnx.program import SHARED_KEY, OnnxProgram, folded_ops, graph_steps, name_nodes
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
+from ace_studio.engine.torch_private.onnx import constants_compared_exactly
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.graph import GraphTable
 
@@ -16,7 +18,7 @@ _LEAST_OPSET = 13
 
 
 def shared_program(
-    model: Any, table: GraphTable, *, node_ids: Sequence[str], input_names: Sequence[str]
+    model: Any, table: GraphTable, *, node_ids: Sequence[str], input_names: Sequence[str], feeds: Sequence[Feed]
 ) -> dict[str, Any]:
     """``LoweringJob.shared`` for an ONNX file: its own program, so that none is exported.
 
@@ -25,6 +27,7 @@ def shared_program(
         table: Its graph.
         node_ids: Op id of every node, in order.
         input_names: Names of the inputs, in order.
+        feeds: Calls on which the program is compared with the file.
 
     Raises: AceError(UNSUPPORTED) if the weights do not fit into one message.
     """
@@ -40,9 +43,15 @@ def shared_program(
     for node, op_id in zip(named.graph.node, node_ids, strict=True):
         node.name = op_id
     before = graph_steps(named)
-    folded = _folded(_of_least_opset(named))
-    weights = {tensor.name for tensor in named.graph.initializer}
-    inputs = [value.name for value in named.graph.input if value.name not in weights]
+    folded = named
+    for change in (_of_least_opset, _folded):
+        with (
+            hushed(),
+            contextlib.suppress(Exception),
+        ):  # border: converter and optimizer refuse nodes in their own words
+            folded = alike_or_before(change(folded), folded, feeds)
+    name_nodes(folded)
+    inputs = [value.name for value in named.graph.input]
     covered = covered_steps(graph_steps(folded), before, inputs=inputs)
     owners = owners_of(covered, _own(before, table), heavy_ops(table))
     adopt_orphans(graph_steps(folded), owners)
@@ -56,24 +65,18 @@ def _own(steps: Sequence[GraphStep], table: GraphTable) -> dict[str, tuple[str, 
 
 
 def _of_least_opset(model: Any) -> Any:
-    """The model converted to `_LEAST_OPSET` if its own is older; unchanged if the converter fails."""
+    """The model converted to `_LEAST_OPSET` if its own is older."""
     import onnx.version_converter
 
     versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
     if not versions or versions[0] >= _LEAST_OPSET:
         return model
-    with hushed(), contextlib.suppress(Exception):  # border: the converter refuses nodes in its own words
-        model = onnx.version_converter.convert_version(model, _LEAST_OPSET)
-    return model
+    return onnx.version_converter.convert_version(model, _LEAST_OPSET)
 
 
 def _folded(model: Any) -> Any:
-    """The model with its constants and batch norms folded; unchanged if the optimizer fails."""
+    """The model with its constants and batch norms folded."""
     import onnxscript.optimizer
 
-    with hushed(), contextlib.suppress(Exception):  # border: the optimizer evaluates nodes of any kind
-        optimized = onnxscript.optimizer.optimize(model)
-        if [value.name for value in optimized.graph.input] and len(optimized.graph.output) == len(model.graph.output):
-            model = optimized
-    name_nodes(model)
-    return model
+    with constants_compared_exactly():
+        return onnxscript.optimizer.optimize(model)

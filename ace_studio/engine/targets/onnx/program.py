@@ -16,16 +16,24 @@ from torch.utils import _pytree as pytree
 
 from ace_studio.engine.examples.leaves import path_keys
 from ace_studio.engine.flow import CapturedModel
+from ace_studio.engine.flow.module_state import STATE_REMEDY, changes_buffers
 from ace_studio.engine.quiet import hushed
 from ace_studio.engine.targets.base import LoweringJob
+from ace_studio.engine.targets.onnx.compared import alike_or_before
 from ace_studio.engine.targets.onnx.pieces import pieces_as_slices
 from ace_studio.engine.targets.onnx.products import store_transposed
+from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.adaptive_pools import adaptive_pools_of_any_size
 from ace_studio.engine.torch_private.exporting import results_in_a_list, sizes_of_one_are_ordinary
-from ace_studio.engine.torch_private.onnx import onnx_translations, operators_found_once, registry_made_once
-from ace_studio.engine.torch_private.operators import writes_in_place
+from ace_studio.engine.torch_private.functional import written_buffers
+from ace_studio.engine.torch_private.onnx import (
+    constants_compared_exactly,
+    onnx_translations,
+    operators_found_once,
+    registry_made_once,
+)
 from ace_studio.engine.torch_private.recurrent_layers import recurrent_layers_kept_whole
 from ace_studio.engine.torch_private.symbols import short_sizes
 from ace_studio.records.errors import AceError, ErrorCode
@@ -90,6 +98,8 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
     """
     _refuse_state(captured)
     _refuse_complex_border(captured.program)
+    import onnx_ir
+
     leaves = list(captured.program.graph.output_node().args[0])
     is_computed = [isinstance(leaf, torch.fx.Node) for leaf in leaves]
     names = _output_names(captured.program, leaves)
@@ -118,10 +128,16 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         # Their shape function unrolls the sequence: what follows claims to have the traced length and no other.
         if any(operator_name(op) in RECURRENT_LAYERS for op in set(captured.table.op)):
             _forget_shapes(exported.model.graph)
-        exported.optimize()
-        _rename_dims(exported.model.graph)
+        plain = exported.model.clone()
+        with constants_compared_exactly():
+            exported.optimize()
+        for graph in (plain.graph, exported.model.graph):
+            _rename_dims(graph)
         _refuse_too_large(exported.model.graph)
-        model = exported.model_proto
+        feed = {
+            name: as_numpy(one) for name, one in zip(_input_names(captured), captured.example.tensors(), strict=True)
+        }
+        model = alike_or_before(exported.model_proto, onnx_ir.to_proto(plain), [feed])
     _drop_notes(model)
     store_transposed(model)
     name_nodes(model)
@@ -134,13 +150,11 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
 
 
 def _refuse_state(captured: CapturedModel) -> None:
-    buffers = captured.program.graph_signature.inputs_to_buffers
-    changed = sorted({buffers[name] for name in _written_placeholders(captured.program) if name in buffers})
-    if changed:
+    if changed := written_buffers(captured.program):
         raise _unsupported(
-            f"The model changes {' and '.join(changed[:3])} while it runs",
+            changes_buffers(changed),
             "an ONNX model is a function: it has no state that outlives a call",
-            remedy="Pass the state in and return it, as the other inputs and outputs are.",
+            remedy=STATE_REMEDY,
         )
 
 
@@ -155,19 +169,6 @@ def _refuse_complex_border(program: torch.export.ExportedProgram) -> None:
                 "the inputs and outputs of an ONNX model are read by runtimes that have no complex numbers",
                 remedy="Let forward take or return pairs of real numbers: torch.view_as_complex, torch.view_as_real.",
             )
-
-
-def _written_placeholders(program: torch.export.ExportedProgram) -> set[str]:
-    """Names of the placeholders that an op of the graph writes into, or that the signature says are replaced."""
-    signature = program.graph_signature
-    replaced = set(signature.buffers_to_mutate.values())
-    by_buffer = {buffer: name for name, buffer in signature.inputs_to_buffers.items()}
-    written = {by_buffer[buffer] for buffer in replaced if buffer in by_buffer}
-    for node in program.graph.nodes:
-        target = node.args[0] if node.args and writes_in_place(node.target) else None
-        if isinstance(target, torch.fx.Node) and target.op == "placeholder":
-            written.add(target.name)
-    return written
 
 
 @contextlib.contextmanager

@@ -164,13 +164,18 @@ def quantize_static(model: Any, chosen: static.StaticChoice, *, shared_scale: Co
 
     The bias of a ``MatMul`` is added in float, and so is what goes on behind it.
     """
+    from onnx import helper
     from onnxruntime.quantization import CalibrationMethod, QuantType
     from onnxruntime.quantization.calibrate import TensorsData
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
     ranges = chosen.ranges
-    bounds = {name: (np.float32(min(low, 0.0)), np.float32(max(high, 0.0))) for name, (low, high) in ranges.items()}
-    data = {name: tuple(np.asarray(bound) for bound in pair) for name, pair in bounds.items()}
+    kinds = {name: info.type.tensor_type.elem_type for name, info in static.watched_values(model).items()}
+    types = {name: helper.tensor_dtype_to_np_dtype(kind) for name, kind in kinds.items()}  # that of the scale
+    bounds = {name: (min(low, 0.0), max(high, 0.0)) for name, (low, high) in ranges.items()}
+    data = {
+        name: tuple(np.asarray(bound, types.get(name, np.float32)) for bound in pair) for name, pair in bounds.items()
+    }
     makers = {value: node.name for node in model.graph.node for value in node.output}
     nodes = without_biases(model, chosen.nodes)
     keep_biases_apart(model, nodes)

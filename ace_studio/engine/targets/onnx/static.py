@@ -10,12 +10,11 @@ import torch
 
 from ace_studio.engine.flow import Example
 from ace_studio.engine.progress import Reporter
-from ace_studio.engine.quantize.observers import RangeChoice, ValueObservers, ValueRange
+from ace_studio.engine.quantize.observers import UNSEEN, RangeChoice, ValueObservers, ValueRange
 from ace_studio.engine.quantize.simulate.int8_style import SMALL_END_SHARE
 from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.program import OnnxProgram
 from ace_studio.engine.targets.shared.flat_call import as_numpy
-from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.plan import ActivationGrid, Precision
 
 CONVOLUTION_TYPES = frozenset({"Conv", "ConvTranspose"})
@@ -49,8 +48,11 @@ class StaticChoice:
     """Op id -> why a node of it stays float although it is planned int8-static."""
     symmetric: frozenset[str] = frozenset()
     """Names of the values whose grid lies around 0."""
+    is_finite: bool = True
+    """Whether the values around the nodes were finite throughout calibration."""
 
 
+_MASK = "it holds values that are not finite (a mask), which no grid has"
 _INTEGERS = "its result is whole numbers or truth values, which are not rounded"
 
 
@@ -66,13 +68,12 @@ def choose_static(
 
     A product is chosen if its inputs varied during calibration: a recurrent state that was always zero has no known
     range, and a grid of that range would turn every later state into zero. A node behind a product is chosen if all of
-    its inputs are 8-bit; rounding the inputs of a float sum would only cost accuracy. ``kept`` says of other products
-    why they stay float.
+    its inputs are 8-bit; rounding the inputs of a float sum would only cost accuracy. None is chosen around a value
+    without a range. ``kept`` says of other products why they stay float.
     """
     planned = set(program.nodes_of(job.plan.ops_at(Precision.INT8_STATIC)))
     products = [node for node in program.model.graph.node if node.name in planned and node.op_type in PRODUCT_TYPES]
     seen = _shared_ranges(program, job, examples, make_session)
-    _refuse_infinite(sorted(seen.infinite & {name for node in products for name in (*node.input, *node.output)}))
     ranges = _bounds(seen.seen())
     constants = {tensor.name for tensor in program.model.graph.initializer}
     notes: dict[str, str] = {}
@@ -85,17 +86,15 @@ def choose_static(
         shown = ", ".join(others[:3]) + (" ..." if len(others) > 3 else "")
         more = f". So do {len(others)} more ops with such an input ({shown})" if others else ""
         job.reporter.warn("calibration-constant", words + more, where=first)
-    products = [node for node in products if not _constant_inputs(node, ranges)]
+    for node in program.model.graph.node:
+        if node.name in planned and (why := _why_no_range(node, seen, known={*constants, *ranges})):
+            notes.setdefault(program.owners[node.name][0], why)
+            planned.discard(node.name)
+    products = [node for node in products if node.name in planned and not _constant_inputs(node, ranges)]
     reason = "it is the last convolution and small: 8 bits save little there, and every score shows them"
     floats = {**dict.fromkeys(_small_last_convolutions(program, products), reason), **(kept or {})}
     notes |= {program.owners[node.name][0]: floats[node.name] for node in products if node.name in floats}
     products = [node for node in products if node.name not in floats]
-    for node in program.model.graph.node:
-        if node.name in planned and seen.infinite.intersection((*node.input, *node.output)):
-            notes.setdefault(
-                program.owners[node.name][0], "it holds values that are not finite (a mask), which no grid has"
-            )
-            planned.discard(node.name)
     chosen = with_followers(program.model, planned, {node.name for node in products}, constants)
     rows = zip(job.captured.table.op_id, job.captured.table.dtype, strict=True)
     integers = {op_id for op_id, dtype in rows if dtype.startswith(("bool", "int", "uint"))}
@@ -106,11 +105,23 @@ def choose_static(
     symmetric = _symmetric_values(program, job, chosen)
     grids = dict.fromkeys(symmetric, ActivationGrid.SYMMETRIC)
     found = _bounds(seen.ranges(lambda name: grids.get(name, ActivationGrid.AFFINE)))
-    return StaticChoice(nodes=frozenset(chosen), ranges=found, notes=notes, symmetric=symmetric & set(found))
+    around = {name for node in program.model.graph.node if node.name in chosen for name in (*node.input, *node.output)}
+    return StaticChoice(
+        frozenset(chosen), found, notes, symmetric=symmetric & set(found), is_finite=seen.broken.isdisjoint(around)
+    )
 
 
 def _bounds(found: Mapping[str, ValueRange]) -> dict[str, tuple[float, float]]:
     return {name: (one.low, one.high) for name, one in found.items()}
+
+
+def _why_no_range(node: Any, seen: ValueObservers, *, known: Collection[str]) -> str:
+    """Why a value around the node has no range; empty if all have one, or need none."""
+    missing = [name for name in (*node.input[:2], *node.output) if name and name not in known]
+    if any(name in seen.shown for name in missing):
+        return _MASK if seen.masks.intersection(missing) else UNSEEN
+    is_other = missing and node.op_type in PRODUCT_TYPES
+    return "its values are of a type for which there are no 8-bit grids here" if is_other else ""
 
 
 def _float_reason(node: Any) -> str:
@@ -231,17 +242,19 @@ def observe_values(
 ) -> ValueObservers:
     """Observe every float value around products and the nodes behind them over all examples."""
     model = copy.deepcopy(program.model)
-    watched = _watched_values(model)
+    watched = watched_values(model)
     present = {output.name for output in model.graph.output}
     present |= {entry.name for entry in model.graph.input}
     model.graph.output.extend(info for name, info in watched.items() if name not in present)
     session = make_session(model)
     observers = ValueObservers(choice)
+    products = [node for node in model.graph.node if node.op_type in PRODUCT_TYPES]
+    of_products = {name for node in products for name in (*node.input, *node.output)}
     for index, example in enumerate(examples):
         reporter.advance(index / len(examples), f"finding ranges, example {index + 1} of {len(examples)}")
         feed = {name: as_numpy(leaf) for name, leaf in zip(program.input_names, example.tensors(), strict=True)}
         for name, value in zip(watched, _all_values(session, watched, feed), strict=True):
-            observers.see(name, torch.from_numpy(np.ascontiguousarray(value)))
+            observers.see(name, torch.from_numpy(np.ascontiguousarray(value)), is_of_product=name in of_products)
     return observers
 
 
@@ -252,7 +265,8 @@ def _all_values(session: Any, watched: Mapping[str, Any], feed: dict[str, Any]) 
     return [feed[name] if name in feed else found[name] for name in watched]
 
 
-def _watched_values(model: Any) -> dict[str, Any]:
+def watched_values(model: Any) -> dict[str, Any]:
+    """Name -> description of every float value around products and the nodes behind them."""
     import onnx
 
     inferred = onnx.shape_inference.infer_shapes(model).graph
@@ -263,16 +277,6 @@ def _watched_values(model: Any) -> dict[str, Any]:
         if node.op_type in PRODUCT_TYPES | FOLLOWING_TYPES | GATE_TYPES
         for name in [*node.input, *node.output]
     }
-    wanted = onnx.TensorProto.FLOAT
+    wanted = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
     known = [name for name in sorted(names) if name in infos]
-    return {name: infos[name] for name in known if infos[name].type.tensor_type.elem_type == wanted}
-
-
-def _refuse_infinite(bad: Sequence[str]) -> None:
-    if bad:
-        raise AceError.of(
-            ErrorCode.UNSUPPORTED,
-            f"Calibration saw values that are not finite in {', '.join(bad[:3])}",
-            why="an 8-bit grid needs finite bounds",
-            remedy="Check the calibration examples, or plan fp32 for the op that makes them.",
-        )
+    return {name: infos[name] for name in known if infos[name].type.tensor_type.elem_type in wanted}

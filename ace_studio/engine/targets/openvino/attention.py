@@ -32,6 +32,7 @@ from ace_studio.engine.targets.onnx import masks
 from ace_studio.engine.targets.onnx.names import dtype_of, shape_texts, value_names
 from ace_studio.engine.targets.onnx.program import OnnxProgram, onnx_program_of
 from ace_studio.engine.targets.openvino.library import import_openvino
+from ace_studio.records.errors import AceError, ErrorCode
 
 _DOMAIN = "ace.studio"
 WHOLE = "WholeAttention"
@@ -63,7 +64,7 @@ def program_for_openvino(job: LoweringJob) -> OnnxProgram:
 def read_onnx(model: Any) -> Any:
     """The ``openvino.Model`` of an ONNX model that may hold whole attentions and spectra of any size.
 
-    Raises: RuntimeError in OpenVINO's words if it cannot read it.
+    Raises: RuntimeError in OpenVINO's words if it cannot read it, AceError(UNSUPPORTED) for a resize that it lacks.
     """
     core = import_openvino().Core()
     from openvino.frontend.onnx import ConversionExtension
@@ -71,7 +72,8 @@ def read_onnx(model: Any) -> Any:
     core.add_extension(ConversionExtension(WHOLE, _DOMAIN, _converted))
     core.add_extension(ConversionExtension(STFT, "", converted_stft))
     core.add_extension(ConversionExtension(DFT, "", converted_dft))
-    return with_every_input(core.read_model(model.SerializeToString()), model)
+    core.add_extension(ConversionExtension(RESIZE, _DOMAIN, converted_resize))
+    return with_every_input(core.read_model(_with_filtered_resizes(model).SerializeToString()), model)
 
 
 def _converted(node: Any) -> list[Any]:
@@ -195,8 +197,7 @@ def with_every_input(read: Any, model: Any) -> Any:
     from onnx import helper
 
     openvino = import_openvino()
-    stored = {tensor.name for tensor in model.graph.initializer}
-    wanted = [entry for entry in model.graph.input if entry.name not in stored]
+    wanted = list(model.graph.input)
     found = {name: one for one in read.get_parameters() for name in one.output(0).get_names()}
     if found.keys() >= {entry.name for entry in wanted}:
         return read
@@ -258,6 +259,56 @@ def converted_dft(node: Any) -> list[Any]:
         pairs = signal if shape[-1] == 2 else opset15.concat([signal, opset15.multiply(signal, np.float32(0))], -1)
         found = (opset15.idft if is_inverse else opset15.dft)(pairs, axes, *sizes)
     outputs: list[Any] = found.outputs()
+    return outputs
+
+
+RESIZE = "FilteredResize"
+"""Our node: ``Resize`` of pictures [B, C, H, W]; the last two sizes count."""
+
+
+def _with_filtered_resizes(model: Any) -> Any:
+    """The model with a node of ours for each resize with a filter, which OpenVINO reads as one without (2026.4).
+
+    Raises: AceError(UNSUPPORTED) if one has another filter than Pillow and torch.
+    """
+    from onnx import helper
+
+    found = {
+        index: given
+        for index, node in enumerate(model.graph.node)
+        if node.op_type == "Resize"
+        and (given := {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}).get("antialias")
+    }
+    if not found:
+        return model
+    changed = type(model)()
+    changed.CopyFrom(model)
+    changed.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+    for index, given in found.items():
+        node = changed.graph.node[index]
+        is_theirs = given.get("mode") == b"linear" or given.get("cubic_coeff_a") == -0.5
+        is_centred = given.get("coordinate_transformation_mode", b"half_pixel") == b"half_pixel"
+        if not (is_theirs and is_centred and given.get("exclude_outside") and len(node.input) > 3):
+            raise AceError.of(
+                ErrorCode.UNSUPPORTED,
+                f"OpenVINO has no resize with the filter of {node.name or node.output[0]}",
+                why="it filters as Pillow and torch do, by sizes, with -0.5 and without what lies outside",
+                remedy="Choose another target, or export the model with a newer torch.",
+            )
+        node.op_type, node.domain = RESIZE, _DOMAIN
+        node.input[:] = [node.input[0], node.input[3]]
+    return changed
+
+
+def converted_resize(node: Any) -> list[Any]:
+    """OpenVINO's operation with the filter of Pillow."""
+    from openvino import opset13
+
+    last = opset13.gather(node.get_input(1), opset13.constant(np.array([-2, -1])), opset13.constant(0))
+    mode = "bicubic_pillow" if node.get_attribute("mode", "nearest") == "cubic" else "bilinear_pillow"
+    none, axes = [0] * 4, opset13.constant(np.array([2, 3]))
+    made = opset13.interpolate(node.get_input(0), last, mode, "sizes", none, none, cube_coeff=-0.5, axes=axes)
+    outputs: list[Any] = made.outputs()
     return outputs
 
 

@@ -100,9 +100,13 @@ def keep_picked_dims(model: Any) -> None:
 
 
 def _needs_our_grids(program: OnnxProgram, job: LoweringJob, chosen: StaticChoice) -> bool:
-    """Whether NNCF cannot do the plan op by op: other ranges, one scale per weight, symmetric activations."""
+    """Whether NNCF cannot do it: other ranges, NaN among the values, one scale per weight, symmetric activations."""
     is_plain = job.ranges.observer is Observer.MIN_MAX
-    return not is_plain or bool(chosen.symmetric) or bool(weights_of_one_scale(program, job, chosen))
+    return (
+        not (is_plain and chosen.is_finite)
+        or bool(chosen.symmetric)
+        or bool(weights_of_one_scale(program, job, chosen))
+    )
 
 
 def _grids_problem() -> str:

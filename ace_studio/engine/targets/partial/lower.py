@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from ace_studio.engine.flow import BoundPlan, Example, PartialModel, Subgraph, tensor_leaves
 from ace_studio.engine.measure import measure_interleaved, timer_for
@@ -186,18 +186,18 @@ class SubgraphsLowered(Lowered):
             versions={"torch": torch.__version__},
         )
         manifest.write(folder)
-        _save_rest(self._partial.module, [one.subgraph for one in self._built if one.lowered], folder)
+        _save_rest(self._partial, [one.subgraph for one in self._built if one.lowered], folder)
         shutil.copyfile(run_pieces.__file__, folder / "run_pieces.py")
         return folder
 
 
-def _save_rest(module: nn.Module, subgraphs: Sequence[Subgraph], folder: Path) -> None:
-    """Write the weights that Python between the subgraphs needs."""
+def _save_rest(partial: PartialModel, subgraphs: Sequence[Subgraph], folder: Path) -> None:
+    """Write the weights that Python between the subgraphs needs, and the first values of what it changes."""
     inside = {name for subgraph in subgraphs for _, name in subgraph.place.weights}
     paths = tuple(f"{subgraph.place.module}." for subgraph in subgraphs if subgraph.place.kind == "module")
     rest = {
-        name: tensor.detach().cpu().contiguous().clone()
-        for name, tensor in module.state_dict().items()
+        name: partial.first_state.get(name, tensor).detach().cpu().contiguous().clone()
+        for name, tensor in partial.module.state_dict().items()
         if isinstance(tensor, Tensor) and name not in inside and not name.startswith(paths)
     }
     if rest:

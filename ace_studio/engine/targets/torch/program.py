@@ -15,7 +15,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.flow import CapturedModel, Example
 from ace_studio.engine.quantize.apply import RewrittenGraph
-from ace_studio.engine.quantize.flat_graph import flat_graph
+from ace_studio.engine.quantize.flat_graph import flat_graph, put_state_back
 from ace_studio.engine.targets.base import Lowered, LoweringJob, OpActual
 from ace_studio.engine.targets.shared.flat_call import FlatCall
 from ace_studio.engine.targets.shared.kernels import actuals_of, heavy_ops
@@ -70,6 +70,7 @@ class TorchLowered(Lowered):
         """Export the rewritten graph and write ``model.pt2``."""
         path = folder / PROGRAM_NAME
         with torch.no_grad():
+            put_state_back(self._rewritten.graph_module, self._job.captured.program)
             program = reexport(self._rewritten.graph_module, self._job.captured)
         program.example_inputs = None  # would be pickled into the file, with the whole memory that they are views of
         try:

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from ace_studio.engine.load import inspect_file
 from ace_studio.engine.load.onnx.model import proposed_rows, python_names, vocabularies
 from ace_studio.records.errors import AceError, ErrorCode
-from tests.engine.load.onnx_samples import numbers, write_classifier, write_embedding
+from tests.engine.load.onnx_samples import numbers, write_classifier, write_embedding, write_old_classifier
 from tests.engine.load.samples import load, problem_of
 
 
@@ -55,6 +55,16 @@ def test_what_a_file_takes_and_holds_can_be_seen_without_running_it(tmp_path):
     assert {tensor.name: tensor.shape for tensor in report.tensors}["table"] == (200, 6)
     assert report.inputs[1]["attention_mask"].values == "ones"
     assert report.inputs[1]["input_ids"].shape == (2, 24)
+
+
+def test_weights_that_an_old_file_lists_among_its_inputs_are_none(tmp_path):
+    report = inspect_file(write_old_classifier(tmp_path / "old.onnx"))
+    assert [note for note in report.notes if note.startswith("input")] == ["input x: float32 Nx3x8x8"]
+    write_classifier(tmp_path / "new.onnx", opset=9)
+    old, new = (load(tmp_path, name).module for name in ("old.onnx", "new.onnx"))
+    assert [value.name for value in old.inputs] == ["x"]
+    x = torch.randn(2, 3, 8, 8)
+    torch.testing.assert_close(old(x), new(x))
 
 
 def test_names_become_such_that_python_can_write_them():

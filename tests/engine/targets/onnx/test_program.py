@@ -110,6 +110,31 @@ def test_a_batch_norm_is_folded_into_its_convolution_which_stays_the_main_op():
     assert program.owners[first.name] == ("conv2d", "batch_norm")
 
 
+class Spectrum(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return (x.abs() + 1e-10).log(), 1 / (x * 1e-9 - 1e-12) / 1.000005
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_small_and_nearly_neutral_numbers_stay(name):
+    pytest.importorskip(name)
+    captured = capture(TinyModel(Spectrum(), [(torch.randn(2, 6),), (torch.randn(3, 6),)]))
+    lowered = TARGETS[name].lower(job_for(TARGETS[name], captured))
+    for x in (torch.zeros(2, 6), torch.full((1, 6), 1e-9), torch.randn(4, 6)):
+        torch.testing.assert_close(lowered(x), captured.module(x), rtol=1e-4, atol=1e-4)
+
+
+def test_what_the_optimizer_breaks_is_dropped(monkeypatch):
+    pytest.importorskip("onnxruntime")
+
+    def broken(program):
+        next(node for node in program.model.graph if node.op_type == "Relu").op_type = "Neg"
+
+    monkeypatch.setattr(torch.onnx.ONNXProgram, "optimize", broken)
+    program = export_onnx(captured_easy("conv_net"))
+    assert {"Relu", "BatchNormalization"} <= {node.op_type for node in program.model.graph.node}
+
+
 def test_a_recurrent_network_takes_lengths_that_were_not_traced():
     tiny = recurrent()
     captured = captured_of(tiny.module, *tiny.examples)

@@ -16,6 +16,8 @@ import onnx
 import torch
 from torch import Tensor, nn
 
+from ace_studio.engine.flow import Example
+from ace_studio.engine.quantize.observers import UNSEEN
 from ace_studio.engine.targets import TARGETS
 from ace_studio.engine.targets.onnx.static import with_followers
 from ace_studio.records.errors import AceError, ErrorCode
@@ -64,11 +66,68 @@ def test_a_small_last_convolution_stays_float_and_one_in_front_of_it_does_not(ta
         assert (found["conv2d_1"], found["conv2d_2"]) == (Precision.INT8_STATIC, Precision.FP32)
 
 
-def test_a_product_of_values_that_are_not_finite_is_refused():
+def test_where_no_value_was_finite_the_ops_are_named():
     with pytest.raises(AceError) as caught:
         lowered(float("inf"))
     assert caught.value.problem.code is ErrorCode.UNSUPPORTED
-    assert "not finite" in caught.value.problem.what
+    assert caught.value.problem.why == f"linear, linear_1: {UNSEEN}"
+
+
+class Parts(nn.Module):
+    """The first eight steps and the rest, which may be empty, in layers of their own; x [n, t, 6], extra [n, 6]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.rest, self.side, self.last = (nn.Linear(6, 16) for _ in range(4))
+
+    def forward(self, x: Tensor, extra: Tensor) -> tuple[Tensor, Tensor]:
+        first, rest = self.first(x[:, :8]), self.rest(x[:, 8:]).relu()
+        return torch.cat([first, rest], 1), self.last(torch.where(extra.isfinite(), extra, 0.5)) + self.side(extra)
+
+
+def parts(length: int, *, number: float = 0.0, share: float = 0.0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    made = torch.Generator().manual_seed(seed)
+    x, extra = torch.randn(4, length, 6, generator=made), torch.randn(4, 6, generator=made)
+    return x, torch.where(torch.rand(4, 6, generator=made) < share, number, extra)
+
+
+def lowered_parts(target: str, *calibration: tuple[Tensor, Tensor]):
+    pytest.importorskip("openvino" if target == "openvino" else "onnxruntime")
+    torch.manual_seed(0)
+    captured = capture(TinyModel(Parts().eval(), (parts(11), parts(14))))
+    job = replace(
+        job_for(TARGETS[target], captured, Precision.INT8_STATIC),
+        calibration=lambda: [Example.of(one) for one in calibration],
+    )
+    built = TARGETS[target].lower(job)
+    return captured.module, built, {one.op_id: one for one in built.read_back()}
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino"])
+def test_an_op_that_calibration_saw_empty_stays_float_and_says_so(target):
+    model, built, found = lowered_parts(target, *(parts(8, seed=seed) for seed in range(8)))
+    assert (found["linear"].actual, found["linear_1"].actual) == (Precision.INT8_STATIC, Precision.FP32)
+    assert UNSEEN in found["linear_1"].reason
+    for length in (8, 9, 30):
+        given = parts(length, seed=99)
+        assert sqnr_db(model(*given)[:1], built(*given)[:1]) > 30
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino"])
+def test_ranges_are_those_of_the_finite_elements(target, number):
+    calibration = [parts(12, number=number, share=0.2 * (seed % 2), seed=seed) for seed in range(8)]
+    model, built, found = lowered_parts(target, *calibration)
+    assert found["linear_3"].actual == Precision.INT8_STATIC
+    given = parts(12, seed=99)
+    assert sqnr_db(model(*given), built(*given)) > 25
+
+
+def test_an_op_whose_values_were_nowhere_finite_stays_float_and_says_so():
+    model, built, found = lowered_parts("onnxruntime", parts(12, number=float("nan"), share=1.0))
+    assert UNSEEN in found["linear_3"].reason
+    given = parts(12, seed=99)
+    assert sqnr_db(model(*given), built(*given)) > 20
 
 
 class Patches(nn.Module):
