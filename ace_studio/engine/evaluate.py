@@ -138,7 +138,7 @@ def _check_finite(index: int, outputs: Sequence[Tensor], reference: Sequence[Ten
             raise AceError.of(
                 ErrorCode.WRONG_CAPTURE,
                 f"The built model gives numbers for example {index} where eager gives NaN",
-                why="8-bit values cannot hold NaN, and some operators of runtimes drop it",
+                why="an operator of the runtime drops NaN, or a value is stored in 8 bits, which cannot hold it",
                 remedy="Replace NaN in the model before it computes, or use a target and a precision that keep it.",
             )
         if output.is_floating_point() and bool((~output.isfinite() & expected.isfinite()).any()):

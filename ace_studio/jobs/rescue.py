@@ -27,8 +27,9 @@ ATTEMPT_GRACE_S = 10.0
 """Seconds over its limit after which an attempt counts as hung: interrupting Python code takes up to a few."""
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)')
 _NOT_THE_USERS = re.compile(
-    r"[\\/](torch|ace_studio|onnxruntime|openvino|nncf|numpy)[\\/]|[\\/]lib[\\/]python[\d.]+[\\/](?!site-packages|dist-packages)|^<"
+    r"[\\/](torch|torchinductor_[^\\/]*|ace_studio|onnxruntime|openvino|nncf|numpy)[\\/]|[\\/]lib[\\/]python[\d.]+[\\/](?!site-packages|dist-packages)|^<"
 )
+"""``torchinductor_USER`` holds code that torch's compiler wrote."""
 
 
 @dataclass(frozen=True)

@@ -269,3 +269,12 @@ Current thread 0x00007f82df061b80 (most recent call first):
 Thread 0x00007f82b886b6c0 (most recent call first):
   File "/home/me/model.py", line 41 in forward"""
     assert user_line(details) == ""
+
+
+def test_code_that_torchs_compiler_wrote_is_not_the_users() -> None:
+    details = """Fatal Python error: Floating point exception
+
+Current thread 0x00007f82df061b80 (most recent call first):
+  File "/env/lib/python3.11/site-packages/torch/_ops.py", line 875 in __call__
+  File "/tmp/torchinductor_me/od/codnpox2.py", line 521 in call"""
+    assert user_line(details) == ""
