@@ -93,7 +93,7 @@ def program_of(captured: Captured) -> dict[str, Any]:
     assert isinstance(module, OnnxModule), "made by capture_onnx_file"
     names = [value.name for value in module.inputs]
     calls = (captured.example, *captured.unseen[:1])
-    feeds = [{name: one.numpy() for name, one in zip(names, call.tensors(), strict=True)} for call in calls]
+    feeds = [dict(zip(names, call.tensors(), strict=True)) for call in calls]
     ids = node_ids(module.model)
     return shared_program(module.model, captured.table, node_ids=ids, input_names=names, feeds=feeds)
 

@@ -12,7 +12,7 @@ from torch import Tensor, fx
 
 from ace_studio.engine.ops.families import RELUS, aten_ops
 from ace_studio.engine.quantize.apply import RewrittenGraph
-from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, tidy
+from ace_studio.engine.quantize.flat_graph import OP_ID, constant_of, put_state_back, tidy
 from ace_studio.engine.quantize.folding import fold_batch_norms
 from ace_studio.engine.quantize.observers import UNSEEN
 from ace_studio.engine.quantize.pt2e import (
@@ -62,6 +62,7 @@ def quantize_for_xnnpack(graph_module: fx.GraphModule, job: LoweringJob) -> Rewr
         flat = [example.tensors() for example in examples]
         converted, unseen = converted_by_torchao(graph_module, annotate, flat, job.reporter)
     refused |= dict.fromkeys(unseen & static, UNSEEN)
+    put_state_back(converted, job.captured.program)
     tidy(converted)
     return RewrittenGraph(converted, folded, refused)
 

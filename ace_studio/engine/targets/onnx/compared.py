@@ -5,27 +5,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ace_studio.engine.quiet import hushed
+from ace_studio.engine.targets.shared.flat_call import as_numpy
 
 _SCALE_SHARE = 0.01
 """Numbers that differ by less of the largest one are alike: folded batch norms round in another way."""
 _MOST_UNLIKE = 0.1
 """The share of unlike elements of a result above which it is another one; a few change places where scores are near."""
 
-Feed = Mapping[str, Any]
-"""Name of an input -> its array."""
+Feed = Mapping[str, Tensor]
+"""Name of an input -> its values."""
 
 
 def alike_or_before(changed: Any, before: Any, feeds: Sequence[Feed]) -> Any:
     """``changed`` if it is about what ``before`` is, else ``before``: both are a ``ModelProto``.
 
-    Both run in ONNX Runtime, unoptimized, on the feeds and on zeros of their sizes. Where that is not installed, or
-    cannot run ``before``, nothing is known, and ``changed`` is taken.
+    Both run in ONNX Runtime, unoptimized, on the feeds and on the first with zeros for its floats. Where that is not
+    installed, or cannot run ``before``, nothing is known, and ``changed`` is taken.
     """
     if importlib.util.find_spec("onnxruntime") is None:
         return changed
-    all_feeds = [*feeds, *({name: np.zeros_like(array) for name, array in feed.items()} for feed in feeds[:1])]
+    silence = {name: torch.zeros_like(one) if one.is_floating_point() else one for name, one in feeds[0].items()}
+    all_feeds = [*feeds, silence]
     try:
         expected = list(_results(before, all_feeds))
     except Exception:  # noqa: BLE001 - border: an operator may be one that only another runtime has
@@ -50,7 +54,7 @@ def _results(model: Any, feeds: Sequence[Feed]) -> Iterator[list[Any]]:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = {one.name for one in session.get_inputs()}
     for feed in feeds:
-        yield session.run(None, {name: array for name, array in feed.items() if name in names})
+        yield session.run(None, {name: as_numpy(one) for name, one in feed.items() if name in names})
 
 
 def _are_alike(one: Any, other: Any) -> bool:

@@ -22,7 +22,6 @@ from ace_studio.engine.targets.base import LoweringJob
 from ace_studio.engine.targets.onnx.compared import alike_or_before
 from ace_studio.engine.targets.onnx.pieces import pieces_as_slices
 from ace_studio.engine.targets.onnx.products import store_transposed
-from ace_studio.engine.targets.shared.flat_call import as_numpy
 from ace_studio.engine.targets.shared.kernels import GraphStep, adopt_orphans, covered_steps, heavy_ops, owners_of
 from ace_studio.engine.targets.shared.support import op_place
 from ace_studio.engine.torch_private.adaptive_pools import adaptive_pools_of_any_size
@@ -134,9 +133,7 @@ def export_onnx(captured: CapturedModel) -> OnnxProgram:
         for graph in (plain.graph, exported.model.graph):
             _rename_dims(graph)
         _refuse_too_large(exported.model.graph)
-        feed = {
-            name: as_numpy(one) for name, one in zip(_input_names(captured), captured.example.tensors(), strict=True)
-        }
+        feed = dict(zip(_input_names(captured), captured.example.tensors(), strict=True))
         model = alike_or_before(exported.model_proto, onnx_ir.to_proto(plain), [feed])
     _drop_notes(model)
     store_transposed(model)

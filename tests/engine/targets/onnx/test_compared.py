@@ -6,11 +6,12 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from ace_studio.engine.targets.onnx.compared import alike_or_before
 
-FEEDS = [{"x": np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)}]
+FEEDS = [{"x": torch.randn(3, 4, generator=torch.Generator().manual_seed(0))}]
 
 
 def model(*nodes, opset=13, **weights):
