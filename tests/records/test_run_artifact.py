@@ -1,5 +1,7 @@
 """The files of an artifact, and links among them."""
 
+import os
+
 import pytest
 
 from ace_studio.records.errors import AceError, ErrorCode
@@ -24,3 +26,13 @@ def test_no_file_of_an_artifact_leads_out_of_its_folder(tmp_path, name):
         (work / link).unlink()
         (work / link).write_text("weights")
     assert len(artifact_files(work / name)) == (1 if name == "folder" else 2)
+
+
+def test_a_pipe_in_the_place_of_an_artifact_is_named_as_that(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("there are no pipes by name here")
+    os.mkfifo(tmp_path / "net.pt2")
+    with pytest.raises(AceError, match="no regular file"):
+        artifact_files(tmp_path / "net.pt2")
+    with pytest.raises(AceError, match="no longer exists"):
+        artifact_files(tmp_path / "gone.pt2")

@@ -21,6 +21,7 @@ from ace_studio.engine.capture.places import find_place
 from ace_studio.engine.examples.containers import register_containers
 from ace_studio.engine.examples.leaves import describe, forward_parameters
 from ace_studio.engine.flow import Example, put_in_eval_mode, tensor_leaves
+from ace_studio.engine.flow.example import repeats_without_end
 from ace_studio.engine.flow.module_state import ModuleState
 from ace_studio.engine.flow.plain_tensors import ALL_KINDS, check_plain
 from ace_studio.engine.user_files import is_user_file
@@ -83,7 +84,19 @@ def _cuda_devices() -> list[int]:
 
 
 def _detached(value: Any) -> Any:
+    _check_ends("forward() returns", value)
     return pytree.tree_map_only(Tensor, lambda tensor: tensor.detach().clone(), value)
+
+
+def _check_ends(what: str, value: object) -> None:
+    """Raises: AceError(USER_CODE) for a value that torch would walk for ever."""
+    if repeats_without_end(value):
+        raise AceError.of(
+            ErrorCode.USER_CODE,
+            f"{what} lists or tables that repeat their members without end",
+            why="a list that holds one list twice, sixty times over, has more leaves than any memory",
+            remedy="Hold every member once.",
+        )
 
 
 @dataclass
@@ -103,6 +116,9 @@ class EagerRun:
     def of(cls, module: nn.Module) -> EagerRun:
         """Put the module into eval mode and remember its state."""
         put_in_eval_mode(module)
+        for path, child in module.named_modules():
+            for name, value in vars(child).items():
+                _check_ends(f"{f'{path}.{name}'.lstrip('.')} holds", value)
         return cls(module, ModuleState(module))
 
     def output(self, example: Example, *, seed: int = FORWARD_SEED) -> Any:
@@ -163,6 +179,8 @@ def run_example(eager: EagerRun, example: Example, *, label: str) -> Any:
         result = eager.output(example)
         if register_containers(result):
             result = eager.output(example)
+    except AceError:
+        raise
     except Exception as error:  # the user's forward raises anything
         raise forward_error(error, eager.module, example, label=label) from error
     if not tensor_leaves(result):
