@@ -40,8 +40,9 @@ def artifact_files(artifact: Path) -> tuple[Path, ...]:
     if artifact.is_dir():
         return _inside(artifact, sorted(artifact.rglob("*")))
     if not artifact.is_file():
-        why, remedy = f"{artifact} was moved or deleted after the run", "Run again"
-        raise AceError.of(ErrorCode.NOT_FOUND, f"The artifact {artifact.name} no longer exists", why=why, remedy=remedy)
+        words = "is no regular file" if artifact.exists() else "no longer exists"
+        why, remedy = f"{artifact} was replaced, moved or deleted after the run", "Run again"
+        raise AceError.of(ErrorCode.NOT_FOUND, f"The artifact {artifact.name} {words}", why=why, remedy=remedy)
     stem = artifact.name[: -len(artifact.suffix)] if artifact.suffix else artifact.name
     beside = (artifact.with_name(stem + suffix) for suffix in COMPANIONS.get(artifact.suffix, ()))
     return _inside(artifact.parent, [artifact, *beside])
