@@ -25,7 +25,6 @@ def become_worker() -> int:
         sys.stderr.write(_TOO_OLD)
         return 3
     config = json.loads(os.environ.pop(CONFIG_VARIABLE))
-    os.environ.pop("PYTHONSAFEPATH", None)  # it holds for this process, not for what the user's code starts
     _make_importable()
     importlib.import_module("ace_studio.jobs.guard").die_with_parent(config)
     if config.get("contained_to") is not None:

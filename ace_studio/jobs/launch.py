@@ -142,7 +142,7 @@ def _own_caches(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def clean_environment(options: LaunchOptions, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The parent's environment without the variables that do harm in another interpreter, and with a safe path.
+    """The parent's environment without the variables that do harm in another interpreter.
 
     ``PYTHONPATH`` is kept only for the interpreter that runs this. A frozen window replaces the library path, and keeps
     the user's in ``LD_LIBRARY_PATH_ORIG``.
@@ -155,9 +155,7 @@ def clean_environment(options: LaunchOptions, inherited: Mapping[str, str]) -> d
         kept.pop("LD_LIBRARY_PATH", None)
         if original := kept.pop("LD_LIBRARY_PATH_ORIG", ""):
             kept["LD_LIBRARY_PATH"] = original
-    # Else what lies in the present folder, which may be a stranger's, is imported in the place of Python's own modules.
-    safe = {"PYTHONIOENCODING": "utf-8:backslashreplace", "PYTHONSAFEPATH": "1"}
-    return {**kept, **safe, **options.environment}
+    return {**kept, "PYTHONIOENCODING": "utf-8:backslashreplace", **options.environment}
 
 
 def _launch_pair(

@@ -57,7 +57,7 @@ def test_the_environment_is_kept_but_for_what_does_harm() -> None:
         "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1", "QT_QPA_PLATFORM_PLUGIN_PATH": "/qt",
     }  # fmt: skip
     other = clean_environment(LaunchOptions(interpreter="/other/python", environment={"EXTRA": "1"}), given)
-    kept = {"PATH": "/bin", "HOME": "/root", "LD_LIBRARY_PATH": "/cuda", "EXTRA": "1", "PYTHONSAFEPATH": "1"}
+    kept = {"PATH": "/bin", "HOME": "/root", "LD_LIBRARY_PATH": "/cuda", "EXTRA": "1"}
     assert {name: value for name, value in other.items() if name != "PYTHONIOENCODING"} == kept
     assert clean_environment(LaunchOptions(), given)["PYTHONPATH"] == "/mine"
 

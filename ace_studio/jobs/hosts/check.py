@@ -17,11 +17,11 @@ from ace_studio.jobs.boot import OLDEST_PYTHON
 from ace_studio.jobs.hosts.probe import MARK
 from ace_studio.jobs.hosts.ssh import (
     CONNECT_TIMEOUT_S,
-    FIRST_WORDS,
+    NOT_HERE,
     connection_problem,
     no_ssh,
-    python_command,
     python_words,
+    ssh_command,
     ssh_environment,
 )
 from ace_studio.jobs.launch import LaunchOptions, clean_environment, default_interpreter
@@ -55,10 +55,10 @@ def check_host(
     """
     begin = time.perf_counter()
     if host:
-        command, environment = python_command(host, python), ssh_environment()
+        command, environment = ssh_command(host, f"{python_words(python)} -"), ssh_environment()
     else:
         python = python_here(python) or default_interpreter()
-        command = [python, "-c", FIRST_WORDS]
+        command = [python, "-"]
         environment = clean_environment(LaunchOptions(interpreter=python), os.environ)
     pipe, place = subprocess.PIPE, host or python
     try:
@@ -68,8 +68,7 @@ def check_host(
     with process:
         started(process)
         try:
-            program = PROBE_FILE.read_bytes()
-            out, err = process.communicate(b"%d\n%s" % (len(program), program), timeout=limit_s)
+            out, err = process.communicate(NOT_HERE.encode() + PROBE_FILE.read_bytes(), timeout=limit_s)
         except subprocess.TimeoutExpired as error:
             process.kill()
             raise AceError.of(

@@ -24,13 +24,10 @@ OPTIONS = (
     "-o", "ServerAliveCountMax=3", "-o", "ClearAllForwardings=yes",
 )  # fmt: skip
 DEFAULT_PYTHON = "python3"
-FIRST_WORDS = (
-    "import sys;sys.path[:]=filter(None,sys.path);exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
-)
-"""What Python is called with there: reads the program from stdin, and leaves the rest of stdin to it.
-
-Nothing is imported from the present folder, which may be a stranger's.
-"""
+NOT_HERE = "import sys;sys.path[:]=filter(None,sys.path);"
+"""Before any other import: the folder that a Python is started in may be a stranger's, with a ``json.py`` in it."""
+FIRST_WORDS = NOT_HERE + "exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
+"""What Python is called with there: reads the program from stdin, and leaves the rest of stdin to it."""
 
 
 def ssh_command(host: str, words: str) -> list[str]:
