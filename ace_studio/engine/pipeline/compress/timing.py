@@ -1,6 +1,5 @@
 """The latency of the baseline and of every candidate that was built, in the same rounds."""
 
-import statistics
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -35,7 +34,7 @@ def time_beside(
 
 
 def _measure_overhead(job: CompressionJob, candidate: Candidate) -> None:
-    """Of a small model, what a user's call takes beside the runtime alone: the median over rounds of both in turn."""
+    """Of a small model, what a user's call takes beside the runtime alone: the difference of their medians."""
     example, lowered, latency = job.captured.examples[0], candidate.lowered, candidate.run.latency_ms
     if (
         lowered is None
@@ -50,8 +49,8 @@ def _measure_overhead(job: CompressionJob, candidate: Candidate) -> None:
         reporter=job.reporter,
         timer=measure.timer_for(job.captured.device),
     )
-    pairs = zip(samples["module"].wall_ms, samples["runtime"].wall_ms, strict=True)
-    candidate.note(overhead_us=round(1e3 * max(0.0, statistics.median(one - other for one, other in pairs)), 2))
+    more_ms = samples["module"].latency().p50 - samples["runtime"].latency().p50
+    candidate.note(overhead_us=round(1e3 * max(0.0, more_ms), 2))
 
 
 def _ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dict[str, float]:
@@ -119,14 +118,14 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     if job.loaded.original is None:  # else another model is lowered than the baseline
         floats.setdefault(original_target(job.loaded.frontend), base)
     for candidate, one in timed:
-        candidate.note(latency_ms=one.latency(), speed_undecided=change, **_ratio_facts("speedup", base, one))
+        candidate.note(
+            latency_ms=one.latency(), speed_undecided=change or base.undecided, **_ratio_facts("speedup", base, one)
+        )
         if candidate.run.precision != Precision.FP32 and (exact := floats.get(candidate.run.target)) is not None:
             candidate.note(**_ratio_facts("float_speedup", exact, one))
         _measure_overhead(job, candidate)
         job.tell(candidate)
     if change:
         job.reporter.warn("throttling", f"not decided what is faster: {change}, and again when it was repeated")
-    if not is_gpu and (
-        busy := disturbance.contention([base, *floats.values(), *samples.values()], threads=job.threads)
-    ):
-        job.reporter.warn("contention", busy)
+    if base.undecided:
+        job.reporter.warn("contention", f"not decided what is faster: {base.undecided}")
