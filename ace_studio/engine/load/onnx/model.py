@@ -7,7 +7,7 @@ import inspect
 import keyword
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,11 @@ class OnnxModule(nn.Module):
         self._sessions: dict[int, Any] = {}
         self._content = model.SerializeToString()
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether weights of the file are in half precision or in 8 bits."""
+        return any(one.dtype.itemsize < 4 and one.dtype is not torch.bool for one in self.buffers())
+
     def __deepcopy__(self, memo: Any) -> OnnxModule:
         """Return the same module, which has no state that could change."""
         return self
@@ -76,11 +81,9 @@ class OnnxModule(nn.Module):
                 why=f"it takes {', '.join(self.names)}",
                 remedy="give every input",
             )
-        pairs = zip(self.inputs, self.names, strict=True)
-        feed = {value.name: given[name].detach().cpu().contiguous().numpy() for value, name in pairs}
         names = [value.name for value in self.model.graph.output]
         try:
-            arrays = self._session().run(names, feed)
+            arrays = self._session().run(names, self._feed(given))
         except _runtime_errors() as error:
             raise AceError.of(
                 ErrorCode.BAD_INPUT,
@@ -92,6 +95,16 @@ class OnnxModule(nn.Module):
             ) from error
         results = [torch.from_numpy(array.copy()) for array in arrays]
         return results[0] if len(results) == 1 else dict(zip(python_names(names), results, strict=True))
+
+    def bare(self, example: Example) -> Callable[[], object]:
+        """``session.run`` on arrays."""
+        feed = self._feed(dict(zip(self.names, example.args, strict=False)) | dict(example.kwargs))
+        names, session = [value.name for value in self.model.graph.output], self._session()
+        return lambda: session.run(names, feed)
+
+    def _feed(self, given: Mapping[str, Tensor]) -> dict[str, Any]:
+        pairs = zip(self.inputs, self.names, strict=True)
+        return {value.name: given[name].detach().cpu().contiguous().numpy() for value, name in pairs}
 
     def _session(self) -> Any:
         """The session for torch's current number of threads."""

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from ace_studio.engine import evaluate, measure
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.fresh import Preparation
+from ace_studio.engine.load import OnnxModule
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.builders import Builders
 from ace_studio.engine.pipeline.compress.calibration import CalibrationExamples
@@ -24,6 +25,7 @@ from ace_studio.engine.pipeline.compress.improving import Improvements
 from ace_studio.engine.pipeline.problems import build_problem
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetAtWork, TargetFinished
 from ace_studio.records.recipes.recipe import Recipe
@@ -246,6 +248,12 @@ def bound_call(example: Example, function: Callable[..., Any] | None) -> Callabl
     assert function is not None
     own = example.copied()
     return lambda: own.call(function)
+
+
+def timed_call(example: Example, function: Callable[..., Any] | None) -> Callable[[], object]:
+    """What is timed: the runtime alone on its own copy of the tensors; `bound_call` where it cannot be told apart."""
+    bare = function.bare(example.copied()) if isinstance(function, Lowered | OnnxModule) else None
+    return bare or bound_call(example, function)
 
 
 def state_bytes(module: nn.Module) -> int:

@@ -16,7 +16,7 @@ from ace_studio.engine.measure import measure_interleaved, timer_for
 from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import ranges_of
-from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.pipeline.compress.job import CompressionJob, timed_call
 from ace_studio.engine.pipeline.compress.timing import MIN_ROUNDS
 from ace_studio.engine.profile.ceilings import ceilings_here
 from ace_studio.engine.profile.roofline import summary, with_costs
@@ -126,7 +126,7 @@ def _explained(
         return None
     traced, whole_ms = job.captured.example, latency.p50
     if traced.size_words != job.captured.examples[0].size_words and any(op.latency_ms is not None for op in ops):
-        calls, timer = {_WHOLE: bound_call(traced, whole)}, timer_for(job.captured.device)
+        calls, timer = {_WHOLE: timed_call(traced, whole)}, timer_for(job.captured.device)
         timed = measure_interleaved(calls, rounds=MIN_ROUNDS, reporter=job.reporter, timer=timer)
         whole_ms = timed[_WHOLE].latency().p50
     return summary(ops, latency_ms=whole_ms, source=source, measured_input=traced.size_words)

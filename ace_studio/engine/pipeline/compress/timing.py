@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ace_studio.engine import disturbance, measure
+from ace_studio.engine.load import OnnxModule
 from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
-from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, timed_call
 from ace_studio.engine.targets.base import CompiledModule
 from ace_studio.engine.torch_private.operators import half_precision_problem
 from ace_studio.records.messages import Phase
@@ -25,7 +26,7 @@ def time_beside(
     example = job.captured.examples[0]
     with job.alone():
         samples = measure.measure_interleaved(
-            {"other": bound_call(example, other), "candidate": bound_call(example, candidate.lowered)},
+            {"other": timed_call(example, other), "candidate": timed_call(example, candidate.lowered)},
             rounds=rounds,
             reporter=job.reporter,
             timer=measure.timer_for(job.captured.device),
@@ -64,11 +65,11 @@ def _calls_to_time(
 ) -> dict[str, Callable[[], object]]:
     """What is measured, by the names that `measure_latency` looks for."""
     example = job.captured.examples[0]
-    calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}
+    calls: dict[str, Callable[[], object]] = {job.state.baseline.name: timed_call(example, job.reference)}
     for index, candidate in enumerate(job.state.running):
-        calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
+        calls[f"{candidate.label} #{index}"] = timed_call(example, candidate.lowered)
     for name, lowered in references.items():
-        calls[f"{name} fp32, to compare with"] = bound_call(example, lowered)
+        calls[f"{name} fp32, to compare with"] = timed_call(example, lowered)
     given = job.loaded.given
     if given is not None and not any(map(half_precision_problem, given.halves)):  # else it is slow beyond use
         calls[_GIVEN] = bound_call(given.example(example), given.module)
@@ -115,7 +116,8 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     job.tell_baseline()
     timed = list(zip(job.state.running, samples.values(), strict=True))
     floats |= {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
-    if job.loaded.original is None:  # else another model is lowered than the baseline
+    is_rounded = isinstance(job.reference, OnnxModule) and job.reference.is_rounded
+    if job.loaded.original is None and not is_rounded:  # else another model is lowered than the baseline, or at fp32
         floats.setdefault(original_target(job.loaded.frontend), base)
     for candidate, one in timed:
         candidate.note(

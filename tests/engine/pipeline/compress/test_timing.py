@@ -12,6 +12,7 @@ from ace_studio.engine.flow import Example, GivenModel
 from ace_studio.engine.pipeline.compress import timing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.recipes.recipe import MeasureChoice, Recipe
 from ace_studio.records.results import Baseline, RunStatus, TargetRun
 
@@ -109,7 +110,7 @@ def test_a_candidate_that_was_not_built_cannot_be_timed():
         timing.time_beside(job(), busy_for(0.0), unbuilt, rounds=2)
 
 
-class Wrapped:
+class Wrapped(Lowered):
     """A built candidate whose call takes longer than its runtime alone."""
 
     runs_in_torch = False
@@ -123,6 +124,12 @@ class Wrapped:
     def bare(self, _):
         return lambda: busy_for(self._alone)(None)
 
+    def read_back(self):
+        return []
+
+    def save(self, folder):
+        return folder
+
 
 @pytest.mark.parametrize(("limit_ms", "is_told"), [(1000.0, True), (0.0, False)])
 def test_of_a_small_model_the_call_of_the_user_is_measured_beside_the_runtime_alone(limit_ms, is_told, monkeypatch):
@@ -132,6 +139,19 @@ def test_of_a_small_model_the_call_of_the_user_is_measured_beside_the_runtime_al
     timing.measure_latency(job(small))
     assert (small.run.overhead_us is not None) == is_told
     assert not is_told or small.run.overhead_us == pytest.approx(2000.0)
+    assert small.run.latency_ms.p50 == pytest.approx(0.1)
+
+
+def test_the_fp32_that_a_file_of_onnx_is_compared_with_is_the_file_only_if_its_weights_are_not_rounded(monkeypatch):
+    monkeypatch.setattr(timing, "OnnxModule", SimpleNamespace)
+    for is_rounded in (False, True):
+        low = candidate("eager", 0.001)
+        low.note(precision="int8-static")
+        shared = job(low)
+        monkeypatch.setattr(timing, "timed_call", lambda example, function: lambda: busy_for(0.001)(None))
+        shared.reference = SimpleNamespace(is_rounded=is_rounded)
+        timing.measure_latency(shared)
+        assert (low.run.float_speedup is None) == is_rounded
 
 
 def test_a_runtime_that_cannot_be_called_alone_has_no_overhead(monkeypatch):
