@@ -43,7 +43,7 @@ def reference_run(runs: Sequence[TargetRun], index: int, device: str) -> int | N
     found = []
     for other, run in enumerate(runs):
         figure = figure_on(run, device)
-        if figure and run.precision == "fp32" and speedup_between(figure, mine) is not None:
+        if figure and run.is_exact and speedup_between(figure, mine) is not None:
             found.append((run.target != runs[index].target, other))
     return min(found)[1] if found else None
 

@@ -156,7 +156,7 @@ def _unpaid_words(regions: Sequence[Region], candidate: Candidate) -> str:
 def _float_words(job: CompressionJob, run: TargetRun) -> str:
     """Of a plan that the user gave: that the same runtime is as fast in float."""
     speed, low, high = run.float_speedup, run.float_speedup_low, run.float_speedup_high
-    is_free = job.recipe.plan.from_goal or run.precision == Precision.FP32
+    is_free = job.recipe.plan.from_goal or run.is_exact
     if is_free or speed is None or run.speed_undecided or is_clearly_faster(speed, low):
         return ""
     interval = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"

@@ -11,7 +11,6 @@ from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, 
 from ace_studio.engine.targets.base import CompiledModule
 from ace_studio.engine.torch_private.operators import half_precision_problem
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipes.plan import Precision
 
 SMALL_MS = 0.5
 """Faster models are also called beside their runtime alone: of a longer call, the overhead is lost in the noise."""
@@ -115,7 +114,7 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()
     timed = list(zip(job.state.running, samples.values(), strict=True))
-    floats |= {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
+    floats |= {candidate.run.target: one for candidate, one in timed if candidate.run.is_exact}
     is_rounded = isinstance(job.reference, OnnxModule) and job.reference.is_rounded
     if job.loaded.original is None and not is_rounded:  # else another model is lowered than the baseline, or at fp32
         floats.setdefault(original_target(job.loaded.frontend), base)
@@ -123,7 +122,7 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
         candidate.note(
             latency_ms=one.latency(), speed_undecided=change or base.undecided, **_ratio_facts("speedup", base, one)
         )
-        if candidate.run.precision != Precision.FP32 and (exact := floats.get(candidate.run.target)) is not None:
+        if not candidate.run.is_exact and (exact := floats.get(candidate.run.target)) is not None:
             candidate.note(**_ratio_facts("float_speedup", exact, one))
         _measure_overhead(job, candidate)
         job.tell(candidate)
