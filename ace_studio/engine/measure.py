@@ -17,7 +17,7 @@ import torch
 
 from ace_studio.engine import disturbance
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.goals import WORTHWHILE
+from ace_studio.records.goals import EQUAL, WORTHWHILE
 from ace_studio.records.results import Latency
 
 BEST = "best"
@@ -31,8 +31,6 @@ WARM_UP_CALLS = 30
 WARM_UP_MS = 2_000.0
 STABLE_SPREAD = 0.05
 BOOTSTRAP_DRAWS = 2_000
-EQUAL = 1.01
-"""Programs that are the same differ up to this factor, by where their memory lies: intervals are widened by it."""
 MOST_WAITING = 0.02
 """Of a round that counts: the time that threads of this process wait for a core, as a share of the round's."""
 LEAST_ROUNDS = 10

@@ -100,6 +100,8 @@ def latency_ratio(run: TargetRun, baseline: Baseline | None) -> float | None:
     return run.latency_ms.p50 / baseline.latency_ms.p50
 
 
+EQUAL = 1.01
+"""Programs that are the same differ up to this factor, by where their memory lies: intervals are widened by it."""
 WORTHWHILE = 1.02
 """Smallest speed-up for which a run is preferred to one that computes exactly."""
 

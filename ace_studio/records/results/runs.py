@@ -82,7 +82,8 @@ class OpReport(msgspec.Struct, frozen=True, kw_only=True):
     """A precision, or ``fused`` / ``folded`` / ``unknown`` with the reason saying more."""
     sensitivity_db: float | None = None
     latency_ms: float | None = None
-    """Time of its kernels, including those of ops fused into it; None: the runtime does not report it."""
+    """Time of its kernels, including those of ops fused into it; None: the runtime does not report it. All ops together
+    take as long as the whole at most."""
     reason: str = ""
     fused_into: str = ""
     """The op whose kernel computes this one too; empty if it has its own kernel or was folded."""
@@ -107,8 +108,7 @@ class OpsProfile(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: float
     """Median of the measured latency of the whole, on the same input as the ops."""
     uncovered_ms: float
-    """The rest: calls into the runtime and conversions that belong to no op. Negative: timing every op slowed them
-    down."""
+    """The rest: calls into the runtime and conversions that belong to no op."""
     timed_ops: int
     source: str
     """The profiler that timed them."""

@@ -18,6 +18,7 @@ from ace_studio.engine.flow import BoundPlan, CapturedModel
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
+from ace_studio.engine.profile.roofline import within
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
@@ -178,6 +179,9 @@ def _report_ops(job: CompressionJob, candidate: Candidate) -> None:
     actual = candidate.read_back()
     support = {op.id: op for one in job.capture_report.support if one.target == candidate.target.name for op in one.ops}
     reports = report_ops(job.captured.table, candidate.plan, actual, support=support)
+    is_first = job.captured.example.size_words == job.captured.examples[0].size_words
+    if is_first and candidate.run.latency_ms is not None:
+        reports = within(reports, candidate.run.latency_ms.p50)
     candidate.note(ops=with_sensitivity(job, candidate, reports))
 
 

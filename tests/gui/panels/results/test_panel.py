@@ -289,7 +289,7 @@ def test_every_column_has_one_unit_and_says_what_it_is(desk, charts):
     columns = desk.panel("results").model.columns
     assert [column.title for column in columns if not column.tip] == []
     latency = next(column for column in columns if column.title == "latency, ms")
-    assert [latency.text(value) for value in latency.values] == ["10.00", "2.00", "4.00", "6.00"]
+    assert [latency.text(value) for value in latency.values] == ["10.00", "2.000", "4.000", "6.000"]
 
 
 def test_a_run_that_is_being_built_has_a_row_and_a_cancelled_job_says_so(desk):
