@@ -1,6 +1,6 @@
 """Goals: whether a run meets one, which bounds it misses, and which of several runs is best.
 
-A latency counts as a share of the baseline's: 1 / `TargetRun.speedup`, or the ratio of medians where no speed-up was
+A latency counts as a share of the baseline's: 1 / `TargetRun.speedup`, or the ratio of medians where none was
 measured. A bound whose figure was not measured is missed.
 
 `rank` orders all runs: those that meet the goal come first, by what it optimizes; the others follow by their distance

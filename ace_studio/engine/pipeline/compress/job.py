@@ -31,6 +31,8 @@ from ace_studio.records.messages import BaselineMeasured, Phase, TargetAtWork, T
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, CaptureReport, Ceilings, FrontPoint, Region, SearchStep, WorstSample
 
+TRACING_EXAMPLES = "the tracing examples"
+
 
 @dataclass
 class JobState:
@@ -60,6 +62,8 @@ class JobState:
     """The mixtures that it predicts to be the best, target by target."""
     ceilings: Ceilings | None = None
     worst: tuple[WorstSample, ...] = ()
+    calibrated_on: str = ""
+    """What ranges are found on; empty if on calibration data."""
 
     @property
     def alive(self) -> list[Candidate]:

@@ -1,5 +1,6 @@
 """Writes artifacts, verifies them in fresh processes, and reports every op."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -101,6 +102,13 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
     chosen = [one.copied() for one in (*job.captured.examples[:3], *job.captured.unseen[:2])]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
     if job.captured.is_whole:
+        if options := candidate.target.needed_options(path, chosen[0].tensors(), expected[0]):
+            job.reporter.warn(
+                "artifact-options",
+                f"{candidate.run.artifact} computes as measured only if it is opened with {json.dumps(options)}",
+                where=candidate.run.artifact or "",
+                options=options,
+            )
         return pool.submit(
             export.verify_artifact,
             candidate.target.name,
