@@ -23,6 +23,7 @@ from ace_studio.records.recipes.check import recipe_faults
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, RunStatus, TargetRun
+from ace_studio.records.results.words import measured_words, ms_words, ratio_words
 from ace_studio.records.safe_file import make_output_folder
 from ace_studio.session.artifacts import copy_to
 
@@ -43,15 +44,17 @@ class CompileResult:
     def __repr__(self) -> str:
         """The folder, the baseline and every run on a line each; the chosen run has a star."""
         base = self.report.baseline
-        parts = () if base is None or base.latency_ms is None else (f"  {base.name}: {base.latency_ms.p50:.3g} ms",)
+        parts = [f"  {words}"] if (words := measured_words(self.report)) else []
+        if base is not None and base.latency_ms is not None:
+            parts.append(f"  {base.name}: {ms_words(base.latency_ms.p50)} ms")
         runs = (self._line(run, is_chosen=at == self.report.chosen) for at, run in enumerate(self.report.runs))
         return "\n".join((f"CompileResult in {self.folder}", *parts, *runs))
 
     @staticmethod
     def _line(run: TargetRun, *, is_chosen: bool) -> str:
         figures = (
-            (run.latency_ms and run.latency_ms.p50, "{:.3g} ms"),
-            (run.speedup, "{:.2f}x"),
+            (run.latency_ms and ms_words(run.latency_ms.p50), "{} ms"),
+            (ratio_words(run, "speedup") or None, "{}"),
             (run.metric, "metric {:.4g}"),
             (run.sqnr_db, "{:.1f} dB"),
             (run.size_bytes and run.size_bytes / 1e6, "{:.3g} MB"),

@@ -19,7 +19,7 @@ from ace_studio.jobs import launch
 from ace_studio.jobs.answer import HANDLERS_VARIABLE
 from ace_studio.jobs.executors import WorkerExecutor
 from ace_studio.records.private_folder import compiled_code_folder
-from tests import seconds
+from tests import quiet, seconds
 from tests.forked_engines import ForkServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,6 +62,7 @@ os.environ["ACE_STUDIO_CACHE"] = "off"  # no test may depend on what another one
 os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
 # pytest changes it for each test; the process that verifies artifacts would be made anew, which takes seconds.
 OF_ONE_PROCESS.add("PYTEST_CURRENT_TEST")
+quiet.pretend()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -29,9 +29,10 @@ FILES = {
 PROGRAMS = {"onnxruntime": "run_onnx", "openvino": "run_openvino", "aoti": "run_package"}
 BFLOAT16 = Warning(
     code="artifact-options",
-    what='The artifact computes as measured only if it is opened with {"INFERENCE_PRECISION_HINT": "f32"}; '
-    "without it OpenVINO computes in bf16 on this processor",
-    where="openvino",
+    what="artifacts/01-openvino-fp32/model.xml computes as measured only if it is opened with "
+    '{"INFERENCE_PRECISION_HINT": "f32"}',
+    where="artifacts/01-openvino-fp32/model.xml",
+    options={"INFERENCE_PRECISION_HINT": "f32"},
 )
 
 

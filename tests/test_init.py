@@ -41,7 +41,7 @@ def test_a_result_is_shown_with_a_line_for_each_run_and_as_a_picture(tmp_path) -
     report = Result(
         status=ResultStatus.OK,
         fingerprint="",
-        environment={},
+        environment={"measured_input": "1x40", "threads": 1},
         baseline=Baseline(latency_ms=latency),
         runs=runs,
         chosen=0,
@@ -52,7 +52,8 @@ def test_a_result_is_shown_with_a_line_for_each_run_and_as_a_picture(tmp_path) -
     assert result._repr_svg_() == "<svg/>"
     assert repr(result).splitlines() == [
         f"CompileResult in {tmp_path}",
-        "  eager fp32: 2 ms",
-        "* onnxruntime int8-static: 2 ms, 2.04x, 41.0 dB, 0.25 MB",
+        "  input 1x40, 1 thread(s), 30 rounds",
+        "  eager fp32: 2.000 ms",
+        "* onnxruntime int8-static: 2.000 ms, 2.04x, 41.0 dB, 0.25 MB",
         "  openvino fp32: failed: It has no such op",
     ]

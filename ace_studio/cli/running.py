@@ -28,6 +28,7 @@ from ace_studio.records.recipes.file import parse_recipe, read_recipe
 from ace_studio.records.recipes.paths import require_file
 from ace_studio.records.recipes.recipe import InputsChoice, ModelChoice, Recipe, ShapesFrom
 from ace_studio.records.results import RESULT_NAME, Result, ResultStatus
+from ace_studio.records.results.words import ms_words
 from ace_studio.records.safe_file import decode_plain, make_output_folder, read_plain
 from ace_studio.records.time_words import seconds_words
 from ace_studio.session.choices import with_found, with_functions
@@ -351,7 +352,7 @@ def show_repetition(repetition: Repetition, console: Console) -> None:
     rows = [
         (
             row.name,
-            _change(row.latency, "{:.3f}", "{:.2f}x"),
+            _change(row.latency, ms_words, "{:.2f}x"),
             _change(row.metric, "{:.4f}", "{:+.4f}"),
             _change(row.sqnr, "{:.1f}", "{:+.1f}"),
             _change(row.size, lambda size: f"{size / 1e6:.3f}", "{:.2f}x"),

@@ -5,7 +5,7 @@ from pathlib import Path
 from ace_studio.cli.app import Console
 from ace_studio.records.results import Latency, Result, RunStatus, TargetRun
 from ace_studio.records.results.on_devices import device_names, figure_on, figure_words, state_words
-from ace_studio.records.results.words import drop_words, megabytes, metric_words, ratio_words
+from ace_studio.records.results.words import drop_words, measured_words, megabytes, metric_words, ms_words, ratio_words
 from ace_studio.records.time_words import time_words
 
 MOST_OPS_NAMED = 8
@@ -26,6 +26,8 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
         rows.append(_row(run, is_chosen=index == result.chosen, lost_race=index in lost_race))
     columns = ("target", "precision", "p50 ms", "p10 - p90", "speed-up", "vs fp32", "metric", "drop", "SQNR dB", "size")
     console.print_table((*columns, "verified"), rows, bold_row=chosen_row)
+    if words := measured_words(result):
+        console.print(f"Measured with {words} that count")
     _show_decoding(result, console)
     show_on_devices(result, console)
     _show_why_not(result, console)
@@ -178,4 +180,5 @@ def _row(run: TargetRun, *, is_chosen: bool, lost_race: bool) -> tuple[str, ...]
 
 
 def _latency(latency: Latency | None) -> tuple[str, str]:
-    return ("", "") if latency is None else (f"{latency.p50:.3f}", f"{latency.p10:.3f} - {latency.p90:.3f}")
+    found = latency and [ms_words(one) for one in (latency.p50, latency.p10, latency.p90)]
+    return (found[0], f"{found[1]} - {found[2]}") if found else ("", "")

@@ -14,6 +14,7 @@ from ace_studio.jobs.sweep_process import SweepProcess
 from ace_studio.records import sweeps
 from ace_studio.records.errors import AceError, ExitCode
 from ace_studio.records.messages import Phase, Progress
+from ace_studio.records.results.words import ms_words, ratio_words
 from ace_studio.records.sweep_file import read_jobs, read_sweep
 from ace_studio.session.kept.folders import UserFolders
 from ace_studio.session.kept.trust import TrustStore
@@ -88,7 +89,7 @@ def _words(row: sweeps.SweepRow) -> str:
     about = ", ".join(f"{axis} {value}" for axis, value in row.axes.items()) or row.recipe
     if row.latency_ms is None:
         return f"{about}: {row.status}{f', {row.error.what}' if row.error else ''}"
-    return f"{about}: {row.target} {row.precision}, {row.latency_ms:.3g} ms"
+    return f"{about}: {row.target} {row.precision}, {ms_words(row.latency_ms)} ms"
 
 
 def show_sweep(report: sweeps.SweepReport, console: Console, out: Path) -> None:
@@ -104,9 +105,9 @@ def show_sweep(report: sweeps.SweepReport, console: Console, out: Path) -> None:
             rows.append([*first, "", str(row.status), row.error.what if row.error else ""])
             continue
         figures = (
-            f"{row.latency_ms:.3f}",
-            f"{row.speedup:.2f}x" if row.speedup else "",
-            f"{row.float_speedup:.2f}x" if row.float_speedup else "",
+            ms_words(row.latency_ms),
+            ratio_words(row, "speedup"),
+            ratio_words(row, "float_speedup"),
             "" if row.metric is None else f"{row.metric:.4f}",
             "" if row.fidelity is None else f"{row.fidelity:.1f}",
             "" if row.size_bytes is None else f"{row.size_bytes / 1e6:.3f}",

@@ -1,22 +1,22 @@
 """Whether something disturbed a measurement: other work on the cores, or a processor that changed its speed."""
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from ace_studio.engine.measure import Samples
 from ace_studio.engine.progress import Reporter
 
 FoundT = TypeVar("FoundT")
 
-CONTENTION_CPU_SHARE = 0.85
-DISTURBED_PERCENT = 20
-"""Percent of the samples that must have got less than that share."""
+_TASKS = Path("/proc/self/task")
 MOST_CHANGE = 1.15
-"""What changes less is the ripple of turbo clocks, which the ratios of single rounds survive."""
+"""What changes less is the ripple of turbo clocks, which interleaved rounds survive."""
 MOST_SHARE = 0.02
 """Of the time of a measurement that may be spent on watching it."""
 LEAST_LOOKS = 6
@@ -31,21 +31,20 @@ _OPERANDS = np.linspace(1.0, 2.0, 4096)  # with the results 64 kB: they stay in 
 _RESULTS = np.empty_like(_OPERANDS)
 
 
-def contention(samples: Sequence[Samples], *, threads: int) -> str:
-    """A sentence that says that the machine was busy during the measurement; empty if it was not.
+def waited_s() -> float:
+    """Seconds that the threads of this process have waited for a core so far; on a Mac, that none of them computed.
 
-    A computation in one thread gets as much CPU time as wall time; clearly less means that other work had the core.
-    Samples are shorter than the system's turns, so work beside them shows in some of them only, and one is no sign.
-    With more threads the share of the whole pool is no measure, so only one thread's worth is required.
+    Windows counts in steps that are longer than a round: there it is 0.
+    Source: run_delay of /proc/PID/task/TID/schedstat (documentation of Linux, sched-stats).
     """
-    shares = [cpu / wall for one in samples for cpu, wall in zip(one.cpu_ms, one.wall_ms, strict=True) if wall > 0]
-    share = float(np.percentile(shares, DISTURBED_PERCENT)) if shares else 1.0
-    if share >= CONTENTION_CPU_SHARE:
-        return ""
-    return (
-        f"the process got only {share:.0%} of one core's time in the disturbed rounds, with {threads} thread(s): "
-        "other work was running, and small differences mean nothing"
-    )
+    ran = waited = 0
+    for path in _TASKS.glob("*/schedstat"):
+        with suppress(OSError):  # a thread may end meanwhile
+            on_core, in_queue, _ = map(int, path.read_text(encoding="ascii").split())
+            ran, waited = ran + on_core, waited + in_queue
+    if ran or os.name == "nt":
+        return waited / 1e9
+    return time.perf_counter() - time.process_time()
 
 
 def reference_ms() -> float:

@@ -2,8 +2,8 @@
 
 All candidates and the baseline run in the same rounds, after a warm-up that lasts until the times are stable. Over the
 rounds every candidate follows every other equally often, and a short call is made once untimed before it is timed,
-because the call before it has filled the caches with other weights. Ratios are formed round by round, so that a machine
-that slows down slows both sides of the ratio.
+because the call before it has filled the caches with other weights. Rounds in which other work had the core are left
+out for all candidates, and others are made instead. A speed-up is the ratio of the medians over the same rounds.
 """
 
 import os
@@ -13,14 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from ace_studio.engine import disturbance
 from ace_studio.engine.progress import Reporter
-from ace_studio.records.goals import WORTHWHILE
+from ace_studio.records.goals import EQUAL, WORTHWHILE
 from ace_studio.records.results import Latency
-
-FloatArray = npt.NDArray[np.float64]
 
 BEST = "best"
 """As ``threads`` of a recipe: the number with which the original is fastest."""
@@ -33,6 +31,12 @@ WARM_UP_CALLS = 30
 WARM_UP_MS = 2_000.0
 STABLE_SPREAD = 0.05
 BOOTSTRAP_DRAWS = 2_000
+MOST_WAITING = 0.02
+"""Of a round that counts: the time that threads of this process wait for a core, as a share of the round's."""
+LEAST_ROUNDS = 10
+"""Fewer that count decide nothing, and neither does less than a third of what was asked for."""
+MORE_S = (1.0, 30.0)
+"""The least and the most time for more rounds; between them it is twice what the rounds that were asked for took."""
 
 
 @dataclass
@@ -41,8 +45,8 @@ class Samples:
 
     wall_ms: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
-    is_mirrored: bool = False
-    """Whether every second round had the opposite order of the one before it."""
+    undecided: str = ""
+    """Why the rounds do not say what is faster; empty if they do."""
 
     def latency(self) -> Latency:
         """Percentiles over the rounds."""
@@ -61,7 +65,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Baseline over candidate: above 1 the candidate is faster. ``low`` and ``high`` bound the median at 95 %."""
+    """Baseline over candidate: above 1 the candidate is faster. ``low`` and ``high`` bound it at 95 %."""
 
     median: float
     low: float
@@ -151,13 +155,14 @@ def measure_interleaved(
     timer: Timer = wall_clock_ms,
     between: Callable[[], object] = lambda: None,
 ) -> dict[str, Samples]:
-    """Measure every call in every round, in balanced order.
+    """Measure every call in every round, in balanced order, until enough rounds were undisturbed or time is up.
 
     Args:
         calls: Name -> function without arguments that runs the candidate once.
         rounds: Samples per candidate.
         reporter: Receives the progress; may cancel between samples.
-        timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU.
+        timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU, which other work on a core does not
+            disturb.
         between: Called before each round and after the last.
     """
     repeats: dict[str, int] = {}
@@ -169,18 +174,48 @@ def measure_interleaved(
         if usual_ms < LEAD_BELOW_MS:
             leading.add(name)
     orders = balanced_orders(list(calls))
-    samples = {name: Samples(is_mirrored=len(orders) == 2) for name in calls}
-    for round_index in range(rounds):
-        reporter.advance(round_index / rounds, f"round {round_index + 1} of {rounds}")
+    samples = {name: Samples() for name in calls}
+    taken_s, waiting = list[float](), list[float]()
+    while _needs_more(taken_s, len(quiet := _quiet(waiting)), rounds):
+        reporter.advance(len(quiet) / rounds, f"round {len(quiet) + 1} of {rounds}")
         between()
-        for name in orders[round_index % len(orders)]:
+        began_s, waited_s = time.perf_counter(), disturbance.waited_s()
+        for name in orders[len(taken_s) % len(orders)]:
             if name in leading:
                 calls[name]()
             cpu_start = time.process_time_ns()
             samples[name].wall_ms.append(timer(calls[name], repeats[name]))
             samples[name].cpu_ms.append((time.process_time_ns() - cpu_start) / 1e6 / repeats[name])
+        waited_s = disturbance.waited_s() - waited_s
+        taken_s.append(time.perf_counter() - began_s)
+        waiting.append(0.0 if timer is cuda_event_ms else waited_s / max(taken_s[-1], 1e-9))
     between()
-    return samples
+    return _undisturbed(samples, waiting, rounds)
+
+
+def _quiet(waiting: Sequence[float]) -> list[int]:
+    """The rounds in which other work had no core that this process wanted."""
+    return [at for at, share in enumerate(waiting) if share <= MOST_WAITING]
+
+
+def _needs_more(taken_s: Sequence[float], quiet: int, rounds: int) -> bool:
+    """Whether rounds are missing, and there is time for one."""
+    least_s, most_s = MORE_S
+    more_s = min(max(2 * sum(taken_s[:rounds]), least_s), most_s)
+    return quiet < rounds and (len(taken_s) < rounds or sum(taken_s[rounds:]) < more_s)
+
+
+def _undisturbed(samples: Mapping[str, Samples], waiting: Sequence[float], rounds: int) -> dict[str, Samples]:
+    """The undisturbed rounds; where they are too few the least disturbed ones, which decide nothing."""
+    kept, undecided = _quiet(waiting), ""
+    if len(kept) < max(min(LEAST_ROUNDS, rounds), rounds // 3):
+        share = min(1.0, statistics.fmean(waiting))
+        undecided = f"other work took {share:.0%} of the time: {len(kept)} of {len(waiting)} rounds were undisturbed"
+        kept = sorted(sorted(range(len(waiting)), key=waiting.__getitem__)[:rounds])
+    return {
+        name: Samples([one.wall_ms[at] for at in kept], [one.cpu_ms[at] for at in kept], undecided)
+        for name, one in samples.items()
+    }
 
 
 def balanced_orders(names: Sequence[str]) -> list[list[str]]:
@@ -195,30 +230,18 @@ def balanced_orders(names: Sequence[str]) -> list[list[str]]:
 
 
 def ratio_of(baseline: Samples, candidate: Samples, *, seed: int = 0) -> Ratio:
-    """Speed-up of the candidate: median of the rounds' ratios, with a bootstrap interval over rounds.
+    """Speed-up of the candidate: the ratio of the two medians, with an interval over rounds, widened by `EQUAL`.
+
+    A round is drawn for both at once. An interval of rounds that decide nothing contains 1.
 
     Source: percentile bootstrap, Efron and Tibshirani 1993, chapter 13; 2,000 draws, 95 %.
     Raises: ValueError if the two do not have the same number of rounds.
     """
-    ratios = round_ratios(baseline, candidate)
-    draws = np.random.default_rng(seed).integers(0, len(ratios), (BOOTSTRAP_DRAWS, len(ratios)))
-    low, high = np.percentile(np.median(ratios[draws], axis=1), (2.5, 97.5))
-    return Ratio(median=float(np.median(ratios)), low=float(low), high=float(high))
-
-
-def round_ratios(baseline: Samples, candidate: Samples) -> FloatArray:
-    """Baseline over candidate, one number for each round, or for each two that mirror each other.
-
-    Of two candidates, the second one of a round is the first one of the next and so runs after itself, with its weights
-    still in the caches: single rounds then have two modes, between which a median jumps. The geometric mean of a round
-    and its mirror has each candidate in both places. A last round without a mirror is left out. Below four rounds each
-    counts alone: a single pair would have no spread, and any difference would look certain.
-
-    Raises: ValueError if the two do not have the same number of rounds.
-    """
-    ratios: FloatArray = np.asarray(baseline.wall_ms) / np.asarray(candidate.wall_ms)
-    if not (baseline.is_mirrored and candidate.is_mirrored) or len(ratios) < 4:
-        return ratios
-    whole = ratios[: len(ratios) // 2 * 2]
-    mirrored: FloatArray = np.sqrt(whole[0::2] * whole[1::2])
-    return mirrored
+    walls = np.asarray([baseline.wall_ms, candidate.wall_ms])
+    draws = np.random.default_rng(seed).integers(0, walls.shape[1], (BOOTSTRAP_DRAWS, walls.shape[1]))
+    slow, fast = np.median(walls[:, draws], axis=2)
+    low, high = np.percentile(slow / fast, (2.5, 97.5)) * (1 / EQUAL, EQUAL)
+    if baseline.undecided or candidate.undecided:
+        low, high = min(low, 1.0), max(high, 1.0)
+    before, after = np.median(walls, axis=1)
+    return Ratio(median=float(before / after), low=float(low), high=float(high))

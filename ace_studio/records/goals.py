@@ -1,8 +1,7 @@
 """Goals: whether a run meets one, which bounds it misses, and which of several runs is best.
 
-A latency counts as a share of the baseline's: 1 / `TargetRun.speedup`, the median over interleaved rounds. Only where
-no speed-up was measured it is the ratio of the two medians. On a noisy machine they differ: 10 ms against 7.2 ms with a
-speed-up of 1.45 is 0.69, not 0.72. A bound whose figure was not measured is missed.
+A latency counts as a share of the baseline's: 1 / `TargetRun.speedup`, or the ratio of medians where none was
+measured. A bound whose figure was not measured is missed.
 
 `rank` orders all runs: those that meet the goal come first, by what it optimizes; the others follow by their distance
 to the bounds, then by accuracy. Every figure breaks a tie, so no other run beats the best one (`Figures.beats`).
@@ -93,7 +92,7 @@ def _figures(found: TargetRun | SearchStep, *, high: float | None, ratio: float 
 
 
 def latency_ratio(run: TargetRun, baseline: Baseline | None) -> float | None:
-    """Latency of a run as a share of the baseline's: 1 / speed-up where that is known, else the ratio of medians."""
+    """Latency of a run as a share of the baseline's: that is 1 / speed-up."""
     if run.speedup:
         return 1.0 / run.speedup
     if run.latency_ms is None or baseline is None or baseline.latency_ms is None or not baseline.latency_ms.p50:
@@ -101,6 +100,8 @@ def latency_ratio(run: TargetRun, baseline: Baseline | None) -> float | None:
     return run.latency_ms.p50 / baseline.latency_ms.p50
 
 
+EQUAL = 1.01
+"""Programs that are the same differ up to this factor, by where their memory lies: intervals are widened by it."""
 WORTHWHILE = 1.02
 """Smallest speed-up for which a run is preferred to one that computes exactly."""
 

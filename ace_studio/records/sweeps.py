@@ -113,6 +113,8 @@ class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
     float_speedup_low: float | None = None
     float_speedup_high: float | None = None
     """Over fp32 in the same runtime; None where that was not measured."""
+    speed_undecided: str = ""
+    """As that of the run; then there is no speed-up."""
     metric: float | None = None
     metric_drop: float | None = None
     higher_is_better: bool = True
@@ -250,11 +252,14 @@ def row_of(job: SweepJob, result: Result) -> SweepRow:
         error=result.error,
     )
     same = (
-        "target", "precision", "speedup", "speedup_low", "speedup_high", "float_speedup", "float_speedup_low",
-        "float_speedup_high", "metric", "metric_drop", "sqnr_db", "fidelity_db", "size_bytes", "peak_memory_bytes",
+        "target", "speedup", "speedup_low", "speedup_high", "float_speedup", "float_speedup_low", "float_speedup_high",
+        "speed_undecided", "metric", "metric_drop", "sqnr_db", "fidelity_db", "size_bytes", "peak_memory_bytes",
         "artifact", "verified",
     )  # fmt: skip
-    return msgspec.structs.replace(row, **{name: getattr(chosen.decided, name) for name in same}) if chosen else row
+    if chosen is None:
+        return row
+    facts = {name: getattr(chosen.decided, name) for name in same}
+    return msgspec.structs.replace(row, precision=chosen.built_words, **facts)
 
 
 def with_front(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:

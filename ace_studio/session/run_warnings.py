@@ -33,5 +33,6 @@ def warnings_by_side(document: Document) -> list[tuple[Warning, str]]:
 
 
 def run_warnings(document: Document, run: TargetRun) -> tuple[Warning, ...]:
-    """The warnings about one run: its own, and those of the job that name its target."""
-    return tuple(dict.fromkeys((*run.warnings, *(one for one in job_warnings(document) if one.where == run.target))))
+    """The warnings about one run: its own, and those of the job that name its target or its artifact."""
+    of_job = (one for one in job_warnings(document) if one.where in (run.target, run.artifact))
+    return tuple(dict.fromkeys((*run.warnings, *of_job)))

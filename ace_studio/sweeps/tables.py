@@ -14,6 +14,7 @@ import msgspec
 
 from ace_studio.records.errors import visible
 from ace_studio.records.report_page import page_environment
+from ace_studio.records.results.words import ms_words, ratio_words
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.records.sweeps import SWEEP_NAME, Axis, RowStatus, SweepReport, SweepRow, with_front
@@ -84,7 +85,7 @@ def report_html(report: SweepReport) -> str:
     measured = [row for row in report.rows if row.status is RowStatus.DONE and row.latency_ms is not None]
     plots, maps = list(_plots(measured)), heat_maps(measured)
     environment = page_environment(Path(__file__).parent)
-    environment.filters |= {"axis": _axis_words, "took": seconds_words}
+    environment.filters |= {"axis": _axis_words, "took": seconds_words, "ms": ms_words, "ratio": ratio_words}
     template = environment.get_template("sweep.html.j2")
     return template.render(report=report, axes=axes, counts=counts, plots=plots, maps=maps)
 
@@ -152,9 +153,8 @@ def _scatter(points: Sequence[tuple[SweepRow, float]], name: str) -> str:
         x, y = at(row, value)
         fill = f'fill="{_FRONT}"' if row.on_front else f'fill="white" stroke="{_OTHER}" stroke-width="1.5"'
         about = " ".join(f"{axis} {word}" for axis, word in row.axes.items())
-        title = (
-            f"job {row.job}: {row.recipe} {about}; {row.target} {row.precision}, {row.latency_ms:.3g} ms, {value:.4g}"
-        )
+        took = f"{row.target} {row.precision}, {ms_words(row.latency_ms)} ms"
+        title = f"job {row.job}: {row.recipe} {about}; {took}, {value:.4g}"
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" {fill}><title>{escape(visible(title))}</title></circle>')
         if row.on_front:
             anchor, beside = ("end", -8) if x > _WIDTH - 120 else ("start", 8)

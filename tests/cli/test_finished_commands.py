@@ -32,7 +32,7 @@ def test_two_runs_are_compared(first, tmp_path, capsys):
     row = next(row for row in found["rows"] if row["name"] == "openvino fp32")
     assert row["latency"]["change"] == 0.25 and found["same_model"] is True
     assert run_command(["compare", str(first), str(second)]) == 0
-    assert "2.000 -> 0.500 0.25x" in capsys.readouterr().out
+    assert "2.000 -> 0.5000 0.25x" in capsys.readouterr().out
 
 
 def test_the_chosen_artifact_is_copied_with_its_hash(first, tmp_path, capsys):

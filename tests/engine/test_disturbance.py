@@ -1,26 +1,38 @@
 """What disturbs a measurement is found, waited for, and told. Nothing here sleeps."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from ace_studio.engine import disturbance, measure
 from ace_studio.engine.disturbance import SpeedWatch, measure_steadily
-from ace_studio.engine.measure import Samples
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.messages import Progress
+from tests.quiet import really_waited_s
 
 
-def test_contention_is_said_when_the_process_gets_half_a_core():
-    busy = Samples(wall_ms=[10.0] * 5, cpu_ms=[5.0] * 5)
-    quiet = Samples(wall_ms=[10.0] * 5, cpu_ms=[9.9] * 5)
-    assert "50%" in disturbance.contention([busy], threads=1)
-    assert disturbance.contention([quiet], threads=1) == ""
+def test_the_time_that_threads_wait_for_a_core_only_grows():
+    """Elsewhere than on Linux it is the time without computing, which passes while this one waits."""
+    assert 0.0 <= really_waited_s() <= really_waited_s()
 
 
-def test_contention_is_said_when_work_beside_hits_a_third_of_the_short_samples_but_not_for_a_single_one():
-    hit = Samples(wall_ms=[4.0, 1.0, 1.0] * 4, cpu_ms=[1.0] * 12)
-    once = Samples(wall_ms=[4.0, *[1.0] * 11], cpu_ms=[1.0] * 12)
-    assert "other work" in disturbance.contention([hit], threads=1)
-    assert disturbance.contention([once], threads=1) == ""
+@pytest.mark.parametrize(("system", "waited"), [("posix", 3.0), ("nt", 0.0)])
+def test_where_no_queue_is_known_it_is_the_time_without_computing_if_the_clock_is_fine_enough(
+    system, waited, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(disturbance, "_TASKS", tmp_path)
+    monkeypatch.setattr(disturbance, "os", SimpleNamespace(name=system))
+    monkeypatch.setattr(disturbance, "time", SimpleNamespace(perf_counter=lambda: 5.0, process_time=lambda: 2.0))
+    assert really_waited_s() == waited
+
+
+def test_the_waits_of_all_threads_are_added_and_one_that_has_ended_counts_nothing(tmp_path, monkeypatch):
+    for name, waited in (("1", 1_500_000_000), ("2", 500_000_000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "schedstat").write_text(f"7 {waited} 3\n")
+    (tmp_path / "ended" / "schedstat").mkdir(parents=True)
+    monkeypatch.setattr(disturbance, "_TASKS", tmp_path)
+    assert really_waited_s() == 2.0
 
 
 class Machine:

@@ -29,3 +29,10 @@ def test_while_a_and_b_are_compared_each_warning_says_whose_it_is():
     shown = Document(comparison=comparison_of((Pin(name="a"), Pin(name="b")), sides), result=second)
     assert warnings_by_side(shown) == [(BUSY, "A, B"), (HINT, "A"), (OWN, "B")]
     assert warnings_by_side(Document(result=second)) == [(BUSY, ""), (OWN, "")]
+
+
+def test_a_warning_that_names_an_artifact_is_of_its_run_alone():
+    runs = tuple(replace(target_run("openvino"), artifact=f"artifacts/{name}") for name in "ab")
+    hint = replace(HINT, where="artifacts/b")
+    document = Document(result=replace(result(*runs), warnings=(hint,)), runs=runs)
+    assert [run_warnings(document, run) for run in runs] == [(), (hint,)]

@@ -30,7 +30,7 @@ def test_the_gain_over_fp32_in_the_same_runtime_is_beside_the_speed_up():
     gains = {"speedup": 3.0, "float_speedup": 1.5, "float_speedup_low": 1.4, "float_speedup_high": 1.6}
     text = report_html(made(SweepRow(job="1", recipe="a.toml", axes={}, latency_ms=1.0, **gains, **FIGURES)))
     assert "<th>vs fp32</th>" in text
-    assert "1.50<br><small>1.40 – 1.60</small>" in text
+    assert "1.50x (1.40 - 1.60)" in text
 
 
 def test_each_of_several_recipes_has_a_picture_with_a_front_of_its_own():

@@ -104,13 +104,13 @@ def go_back_to_fp32(facts: Facts) -> Advice | None:
     speed, high = run.float_speedup, run.float_speedup_high
     if speed is None or high is None or high >= 1.0 or run.speed_undecided:
         return None
-    if run.precision == Precision.FP32 or facts.wants_smaller or facts.recipe.plan.from_goal:
+    if run.is_exact or facts.wants_smaller or facts.recipe.plan.from_goal:
         return None
     gain = 1.0 / speed
     return Advice(
         kind="precision-fp32",
         title="Go back to fp32",
-        why=f"fp32 in {run.target} was measured beside {run.built_words}: {run.precision} runs at {speed:.2f} times "
+        why=f"fp32 in {run.target} was measured beside {run.built_words}: that runs at {speed:.2f} times "
         "its speed and is less exact.",
         estimate=f"{gain:.2f} times as fast as now, measured in this job; the file becomes larger",
         quantity=AdviceQuantity.LATENCY,

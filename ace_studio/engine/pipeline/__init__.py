@@ -26,6 +26,7 @@ from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.catching import catch_inputs
 from ace_studio.engine.pipeline.compress import CompressionJob, Outcome, run_stages
 from ace_studio.engine.pipeline.compress.calibration import read_calibration
+from ace_studio.engine.pipeline.compress.job import TRACING_EXAMPLES
 from ace_studio.engine.pipeline.compress.metric import with_metric
 from ace_studio.engine.pipeline.fixes.run import FixJob
 from ace_studio.engine.pipeline.frontends import FRONTENDS
@@ -299,7 +300,7 @@ def compress(
     frontend = FRONTENDS[loaded.frontend]
     recipe = frontend.fit_recipe(recipe)
     loaded = with_metric(loaded, captured, recipe, Path.cwd())
-    loaded = _with_calibration(loaded, captured, recipe, reporter)
+    loaded, calibrated_on = _with_calibration(loaded, captured, recipe, reporter)
     check_subgraphs(loaded, captured)
     for match in PlanIndex(captured.table).idle_rules(recipe.plan):
         reporter.warn("idle-rule", f"The rule '{match}' matches no op of the model", where="[[plan.rules]]")
@@ -314,37 +315,32 @@ def compress(
             baseline=frontend.baseline,
             shared=frontend.shared(captured),
         )
-        job.state.baseline_score, job.state.lost = score, lost or {}
+        job.state.baseline_score, job.state.lost, job.state.calibrated_on = score, lost or {}, calibrated_on
         return run_stages(job)
 
 
-def _with_calibration(loaded: LoadedModel, captured: AnyCapture, recipe: Recipe, reporter: Reporter) -> LoadedModel:
-    """The model with examples made from its batch norms, where ranges are needed and all its inputs are made up."""
+def _with_calibration(
+    loaded: LoadedModel, captured: AnyCapture, recipe: Recipe, reporter: Reporter
+) -> tuple[LoadedModel, str]:
+    """The model with examples made from its batch norms, where ranges are needed and all its inputs are made up.
+
+    And what ranges are found on other than calibration data.
+    """
     if not recipe.needs_ranges or loaded.data.calibration is not None:
-        return loaded
+        return loaded, ""
     are_made_up = [read_values(spec.values).source in MADE_UP for row in recipe.inputs.rows for spec in row.values()]
     if not recipe.inputs.rows and loaded.data.tracing is None and loaded.data.tracing_path is None:
         are_made_up = [loaded.data.are_made_up]
     if not any(are_made_up):
-        reporter.warn(
-            "calibration-from-tracing",
-            f"Activation ranges ({Precision.INT8_STATIC}) were found on the tracing examples, because the recipe names "
-            "no calibration data",
-            where="[calibration] inputs",
-        )
-        return loaded
+        return loaded, TRACING_EXAMPLES
     examples = []
     if all(are_made_up):
         reporter.phase(messages.Phase.CALIBRATE)
         examples = examples_from_norms(loaded.module, captured.given_examples, reporter.advance)
-    how = "made-up numbers that resemble what its batch norms saw in training" if examples else "made-up numbers"
-    reporter.warn(
-        "fake-calibration",
-        f"Activation ranges were found on {how}, because the recipe names no calibration data; "
-        "accuracy on real data may be far lower",
-        where="[calibration] inputs",
-    )
-    return loaded.with_data(calibration=lambda: examples) if examples else loaded
+    if not examples:
+        return loaded, "made-up numbers"
+    how = "made-up numbers that resemble what its batch norms saw in training"
+    return loaded.with_data(calibration=lambda: examples), how
 
 
 def read_sources(files: tuple[str, ...]) -> dict[str, str]:

@@ -21,6 +21,15 @@ _COMPUTES_AS = {
 """Weight-only kernels multiply floats."""
 
 
+def within(ops: Sequence[OpReport], whole_ms: float) -> tuple[OpReport, ...]:
+    """The ops with times that sum up to the whole at most: timing each of them by itself takes longer."""
+    total_ms = sum(op.latency_ms or 0.0 for op in ops)
+    if total_ms <= whole_ms:
+        return tuple(ops)
+    scaled = (op.latency_ms and op.latency_ms * whole_ms / total_ms for op in ops)
+    return tuple(msgspec.structs.replace(op, latency_ms=ms) for op, ms in zip(ops, scaled, strict=True))
+
+
 def with_costs(ops: Sequence[OpReport], table: GraphTable, ceilings: Ceilings | None) -> tuple[OpReport, ...]:
     """The reports with share, operations, bytes, and where ceilings are known what bounds each op.
 
@@ -79,7 +88,7 @@ def summary(ops: Sequence[OpReport], *, latency_ms: float, source: str, measured
     return OpsProfile(
         ops_ms=sum(times),
         latency_ms=latency_ms,
-        uncovered_ms=latency_ms - sum(times),
+        uncovered_ms=max(0.0, latency_ms - sum(times)),
         timed_ops=len(times),
         source=source,
         measured_input=measured_input,

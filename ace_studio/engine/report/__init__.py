@@ -10,7 +10,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.report_page import page_environment
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
 from ace_studio.records.results.on_devices import device_section
-from ace_studio.records.results.words import drop_words, megabytes, metric_words, ratio_words
+from ace_studio.records.results.words import drop_words, measured_words, megabytes, metric_words, ms_words, ratio_words
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.time_words import time_words
 
@@ -45,7 +45,7 @@ def write_report(result: results.Result, table: GraphTable | None, folder: Path)
 
 def _report_html(result: results.Result, table: GraphTable | None, picture: str) -> str:
     environment = page_environment(Path(__file__).parent)
-    environment.filters.update(number=_number, megabytes=megabytes, part=_part)
+    environment.filters.update(number=_number, ms=ms_words, megabytes=megabytes, part=_part)
     environment.filters.update(metric=metric_words, drop=drop_words, ratio=ratio_words, devices=device_section)
     template = environment.get_template("report.html.j2")
     return template.render(
@@ -73,15 +73,16 @@ def comparison_svg(result: Result) -> str:
     """
     baseline, environment = result.baseline or Baseline(), result.environment
     measured = (baseline.latency_ms, *(run.latency_ms for run in result.runs))
-    template = page_environment(Path(__file__).parent).get_template("comparison.svg.j2")
+    pages = page_environment(Path(__file__).parent)
+    pages.filters["ms"] = ms_words
+    template = pages.get_template("comparison.svg.j2")
     return template.render(
         baseline=baseline,
         rows=[_row(run, is_chosen=index == result.chosen) for index, run in enumerate(result.runs)],
         scale=BAR / max([*(one.p50 for one in measured if one), 1e-9]),
         longest_bar=BAR,
         overshoot=OVERSHOOT,
-        legend=f"input {environment.get('measured_input', '')}, {environment.get('threads')} thread(s), "
-        f"{environment.get('device_name', '')}; \u2713 is the chosen run",
+        legend=f"{measured_words(result)}, {environment.get('device_name', '')}; \u2713 is the chosen run",
     )
 
 
@@ -91,20 +92,9 @@ def _row(run: TargetRun, *, is_chosen: bool) -> dict[str, object]:
     if run.status is not RunStatus.OK or run.latency_ms is None:
         why = run.error.what if run.error else run.not_run or next((one.what for one in run.warnings), str(run.status))
         return {"label": label, "why": _shorten(why, 100), "has_failed": run.status is RunStatus.FAILED}
-    ratios = (
-        (run.speedup, run.speedup_low, run.speedup_high),
-        (run.float_speedup, run.float_speedup_low, run.float_speedup_high),
-    )
-    speeds = ("not decided", "") if run.speed_undecided else tuple(_ratio_words(*one) for one in ratios)
+    speeds = [ratio_words(run, name).partition(" (")[0] for name in ("speedup", "float_speedup")]
     note = run.built_words.partition(" (")[2].removesuffix(")")
     return {"label": label, "run": run, "is_chosen": is_chosen, "speeds": speeds, "note": note}
-
-
-def _ratio_words(ratio: float | None, low: float | None, high: float | None) -> str:
-    if ratio is None:
-        return ""
-    is_nothing = low is not None and high is not None and low <= 1 <= high
-    return "none seen" if is_nothing else f"{ratio:.2f}x"
 
 
 def _shorten(words: str, most: int) -> str:

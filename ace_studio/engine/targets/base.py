@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
 from ace_studio.engine.progress import Reporter
@@ -192,6 +192,11 @@ class Target(ABC):
         """Other ways to build this plan, each of which may be faster; a search builds them and keeps what is."""
         del plan, table
         return ()
+
+    def needed_options(self, path: Path, tensors: Sequence[Tensor], expected: Sequence[Tensor]) -> dict[str, str]:
+        """Options without which its runtime gives other results than expected for the artifact. By default none."""
+        del path, tensors, expected
+        return {}
 
     def device_problem(self, device: torch.device) -> str:
         """Empty if the target can run on this device here, else why not. Every target runs on the CPU by default."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from ace_studio.gui.style import tr
 from ace_studio.gui.words.formatting import bytes_text, decibel_text, ms_text, percent_text
-from ace_studio.records.goals import latency_ratio
 from ace_studio.records.results import SearchStep, TargetRun
 from ace_studio.records.results.on_devices import device_names, figure_on
 from ace_studio.session.document import Document
@@ -50,7 +49,7 @@ def _over_baseline(latency_ms: float, document: Document) -> float | None:
 
 LATENCY = AxisRow(
     id="latency", text="latency", title=tr("latency in ms"), is_most=True, bound="max_latency_ratio", words=ms_text,
-    of_run=lambda run, document: _times_baseline(latency_ratio(run, document.baseline), document),
+    of_run=lambda run, _: run.latency_ms.p50 if run.latency_ms else None,
     of_baseline=_baseline_ms,
     of_step=lambda step, document: _times_baseline(step.latency_ratio, document),
     from_goal=_times_baseline, to_goal=_over_baseline,

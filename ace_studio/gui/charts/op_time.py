@@ -193,9 +193,7 @@ class OpTime(PlotView):
         if one is None or one.profile is None:
             return tr("Click a part to select its ops")
         found = one.profile
-        rest = tr("{time} around them", time=ms_text(found.uncovered_ms))
-        if found.uncovered_ms < 0:
-            rest = tr("timing them one by one took {time} more than the whole does", time=ms_text(-found.uncovered_ms))
+        rest = tr("{time} around them", time=ms_text(max(0.0, found.uncovered_ms)))
         sizes = f" ({found.measured_input})" if found.measured_input else ""
         return tr(
             "{name}: ops {time}, the whole {time2}; {rest}. {source}",

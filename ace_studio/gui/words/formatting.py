@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ace_studio.gui.style import number, tr
 from ace_studio.records.graph import sizes_of
 from ace_studio.records.results import AttemptStatus, Latency, TargetRun
+from ace_studio.records.results.words import digits_of
 from ace_studio.session.comparison.figures import Difference
 from ace_studio.session.kept.history import RunSummary
 
@@ -29,14 +30,14 @@ def count_text(count: float | None, unit: str = "") -> str:
 
 
 def ms_text(latency_ms: float | None) -> str:
-    """A time in milliseconds with three digits, in microseconds or seconds where that reads better."""
+    """A time in milliseconds with four digits, in microseconds or seconds where that reads better."""
     if latency_ms is None:
         return NOTHING
     if latency_ms < 0.1:
-        return f"{_three_digits(latency_ms * 1e3)} µs"
+        return f"{_digits(latency_ms * 1e3)} µs"
     if latency_ms >= 10_000:
-        return f"{_three_digits(latency_ms / 1e3)} s"
-    return f"{_three_digits(latency_ms)} ms"
+        return f"{_digits(latency_ms / 1e3)} s"
+    return f"{_digits(latency_ms)} ms"
 
 
 TIMES = ((0.1, "µs", 1e3), (10_000.0, "ms", 1.0), (math.inf, "s", 1e-3))
@@ -45,17 +46,13 @@ SIZES = ((100.0, "B", 1.0), (1e5, "kB", 1e-3), (1e8, "MB", 1e-6), (math.inf, "GB
 """The same for bytes."""
 
 
-MOST_DIGITS = 4
-"""After the point: a column of very different values would have a dozen."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """One unit for all values of a column or an axis, with as many digits as its smallest needs."""
+    """One unit for all values of a column or an axis."""
 
     name: str = "ms"
     factor: float = 1.0
-    digits: int = 2
+    digits: int = 4
 
     @classmethod
     def of(cls, values: Iterable[float | None], units: tuple[tuple[float, str, float], ...] = TIMES) -> Unit:
@@ -64,8 +61,7 @@ class Unit:
         if not known:
             return cls()
         name, factor = next((name, factor) for below, name, factor in units if known[len(known) // 2] < below)
-        before_point = math.floor(math.log10(known[0] * factor)) + 1
-        return cls(name=name, factor=factor, digits=min(max(0, 2 - before_point + (before_point > 0)), MOST_DIGITS))
+        return cls(name=name, factor=factor, digits=4 if units is TIMES else 3)
 
     def text(self, value: float | None) -> str:
         """A value in this unit, without the unit."""
@@ -73,7 +69,7 @@ class Unit:
 
     def number(self, value: float | None) -> str:
         """A value that is in this unit already."""
-        return NOTHING if value is None else number(value, f".{self.digits}f")
+        return NOTHING if value is None else _digits(value, self.digits)
 
 
 def latency_text(latency: Latency | None) -> str:
@@ -189,13 +185,12 @@ def _scaled(value: float, units: tuple[str, ...]) -> str:
     while abs(value) >= 999.5 and step < len(units) - 1:
         value /= 1000
         step += 1
-    number = f"{value:.0f}" if step == 0 else _three_digits(value)
+    number = f"{value:.0f}" if step == 0 else _digits(value, 3)
     return f"{number} {units[step]}".rstrip()
 
 
-def _three_digits(value: float) -> str:
-    size = abs(value)
-    return number(value, ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f")
+def _digits(value: float, count: int = 4) -> str:
+    return number(value, digits_of(value, count))
 
 
 def unclear_words(found: Difference) -> str:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ace_studio.records.results import Result
 from ace_studio.records.results.runs import DeviceFigure, TargetRun
+from ace_studio.records.results.words import ms_words
 
 SECTION_BEGIN, SECTION_END = "<!-- devices -->", "<!-- /devices -->"
 """Around the figures of devices in ``report.html``, so that a later measurement replaces them."""
@@ -43,7 +44,7 @@ def reference_run(runs: Sequence[TargetRun], index: int, device: str) -> int | N
     found = []
     for other, run in enumerate(runs):
         figure = figure_on(run, device)
-        if figure and run.precision == "fp32" and speedup_between(figure, mine) is not None:
+        if figure and run.is_exact and speedup_between(figure, mine) is not None:
             found.append((run.target != runs[index].target, other))
     return min(found)[1] if found else None
 
@@ -77,9 +78,9 @@ def figure_words(runs: Sequence[TargetRun], index: int, device: str) -> tuple[st
     figure = figure_on(runs[index], device)
     if figure is None:
         return "", ""
-    spread = "" if figure.low == figure.high else f" ({figure.low:.3f} - {figure.high:.3f})"
+    spread = "" if figure.low == figure.high else f" ({ms_words(figure.low)} - {ms_words(figure.high)})"
     faster = speedup_on(runs, index, device)
-    return f"{figure.latency_ms.p50:.3f}{spread}", "" if faster is None else f"{faster:.2f}x"
+    return f"{ms_words(figure.latency_ms.p50)}{spread}", "" if faster is None else f"{faster:.2f}x"
 
 
 def state_words(figure: DeviceFigure) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from ace_studio.records.by_identity import kept_by_identity
 from ace_studio.records.errors import Problem
+from ace_studio.records.ops import is_weighted
 from ace_studio.records.results.findings import Warning
 
 
@@ -81,7 +82,8 @@ class OpReport(msgspec.Struct, frozen=True, kw_only=True):
     """A precision, or ``fused`` / ``folded`` / ``unknown`` with the reason saying more."""
     sensitivity_db: float | None = None
     latency_ms: float | None = None
-    """Time of its kernels, including those of ops fused into it; None: the runtime does not report it."""
+    """Time of its kernels, including those of ops fused into it; None: the runtime does not report it. All ops together
+    take as long as the whole at most."""
     reason: str = ""
     fused_into: str = ""
     """The op whose kernel computes this one too; empty if it has its own kernel or was folded."""
@@ -106,8 +108,7 @@ class OpsProfile(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: float
     """Median of the measured latency of the whole, on the same input as the ops."""
     uncovered_ms: float
-    """The rest: calls into the runtime and conversions that belong to no op. Negative: timing every op slowed them
-    down."""
+    """The rest: calls into the runtime and conversions that belong to no op."""
     timed_ops: int
     source: str
     """The profiler that timed them."""
@@ -162,15 +163,12 @@ WITHIN_OTHERS = frozenset({"fused", "folded"})
 NOT_REPORTED = frozenset({"unknown", ""})
 
 
-def _count(ops: tuple[OpReport, ...]) -> tuple[Counter[str], Counter[str]]:
-    """How many ops have each precision, and how many are planned at each.
+def _count(ops: tuple[OpReport, ...]) -> Counter[tuple[str, str, str]]:
+    """How many ops have each operator, planned and actual precision.
 
     Counted without a loop of Python, and once: the window asks this of every run, and a run may have 50,000 ops.
     """
-    found, planned = Counter(map(attrgetter("actual"), ops)), Counter(map(attrgetter("planned"), ops))
-    if not NOT_REPORTED.isdisjoint(found):
-        found = Counter(op.planned if op.actual in NOT_REPORTED else op.actual for op in ops)
-    return Counter({name: count for name, count in found.items() if name not in WITHIN_OTHERS}), planned
+    return Counter(map(attrgetter("op", "planned", "actual"), ops))
 
 
 _counted = kept_by_identity(_count, count=16)
@@ -270,32 +268,60 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lacks_float_time(self) -> bool:
         """Whether it was timed beside the original, but not beside the fp32 run of its own runtime."""
-        return self.speedup is not None and self.float_speedup is None and self.precision != "fp32"
+        return self.speedup is not None and self.float_speedup is None and not self.is_exact
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether everything in it is at fp32, also where something else was asked for."""
+        return self.precision == "fp32" or set(self.op_precisions) == {"fp32"}
 
     @property
     def op_precisions(self) -> Counter[str]:
-        """How many ops have each precision: as read back, or as planned where the runtime does not report it."""
-        return _counted(self.ops)[0]
+        """How many ops have each precision as read back, without those that the runtime does not report."""
+        found: Counter[str] = Counter()
+        for (_, _, actual), count in _counted(self.ops).items():
+            found[actual] += 0 if actual in WITHIN_OTHERS | NOT_REPORTED else count
+        return +found
 
     @property
     def planned_precisions(self) -> Counter[str]:
         """How many ops are planned at each precision."""
-        return _counted(self.ops)[1]
+        planned: Counter[str] = Counter()
+        for (_, precision, _), count in _counted(self.ops).items():
+            planned[precision] += count
+        return planned
+
+    def _at(self) -> tuple[Counter[str], int]:
+        """How many ops with arithmetic have each precision, and how many lack the one that was asked for.
+
+        All ops count where none of them holds any.
+        """
+        known = [kind for kind in _counted(self.ops).items() if kind[0][2] not in WITHIN_OTHERS | NOT_REPORTED]
+        found: Counter[str] = Counter()
+        missed = 0
+        for (_, planned, actual), count in [one for one in known if is_weighted(one[0][0])] or known:
+            found[actual] += count
+            missed += count if planned == self._asked != actual else 0
+        return found, missed
 
     @property
     def built_precision(self) -> str:
-        """`precision`, or that of most ops if no op has the compressed one that the plan asked for."""
-        asked, found = self._asked, self.op_precisions
-        return self.precision if not found or asked in {"fp32", *found} else found.most_common(1)[0][0]
+        """`precision`, or that of most ops if fewer than half of those that the plan asked it for have it."""
+        found, missed = self._at()
+        built = found[self._asked]
+        is_built = self._asked == "fp32" or not found or (built and built >= missed)
+        return self.precision if is_built else found.most_common(1)[0][0]
 
     @property
     def built_words(self) -> str:
-        """``int8-static``, or ``fp32 (int8-static asked: 0 of 41 ops)`` where no op has what was asked for."""
-        built = self.built_precision
+        """``int8-static``, or ``fp32 (3 of 41 ops int8-static)`` where too few ops have what was asked for."""
+        built, (found, _) = self.built_precision, self._at()
         if built != self.precision:
-            return f"{built} ({self._asked} asked: 0 of {len(self.ops)} ops)"
-        chosen = ", ".join(f"{name} {value}" for name, value in self.options.items())
-        return f"{built} ({chosen})" if chosen else built
+            return f"{built} ({found[self._asked]} of {found.total()} ops {self._asked})"
+        parts = [f"{name} {value}" for name, value in self.options.items()]
+        if self._asked != "fp32" and 2 * found[self._asked] < found.total():
+            parts.insert(0, f"{found[self._asked]} of {found.total()} ops")
+        return f"{built} ({', '.join(parts)})" if parts else built
 
     @property
     def _asked(self) -> str:

@@ -1,6 +1,31 @@
-"""Figures of a result as text, for the command line and the report."""
+"""Figures of a result as text: each has the same digits on the command line, in the report and in the window."""
+
+from typing import TYPE_CHECKING
 
 from ace_studio.records.results.runs import Baseline, TargetRun
+
+if TYPE_CHECKING:
+    from ace_studio.records.results import Result
+    from ace_studio.records.sweeps import SweepRow
+
+
+def digits_of(value: float, count: int = 4) -> str:
+    """Format of a figure with so many digits. Of two latencies, four give the speed-up that stands beside them."""
+    exponent = int(f"{value:.{count - 1}e}".partition("e")[2] or 0)
+    return f".{max(0, count - 1 - exponent)}f"
+
+
+def ms_words(latency_ms: float | None) -> str:
+    """``0.7521``: milliseconds with four digits; empty for None."""
+    return "" if latency_ms is None else format(latency_ms, digits_of(latency_ms))
+
+
+def measured_words(result: "Result") -> str:
+    """How the latencies were measured: ``input 1x3x32x32, 1 thread(s), 30 rounds``; empty if nothing was."""
+    if result.baseline is None or result.baseline.latency_ms is None:
+        return ""
+    found, rounds = result.environment, result.baseline.latency_ms.n
+    return f"input {found.get('measured_input', '')}, {found.get('threads')} thread(s), {rounds} rounds"
 
 
 def megabytes(size_bytes: int | None) -> str:
@@ -8,11 +33,11 @@ def megabytes(size_bytes: int | None) -> str:
     return "" if size_bytes is None else f"{size_bytes / 1e6:.3f} MB"
 
 
-def ratio_words(run: TargetRun, name: str) -> str:
+def ratio_words(run: "TargetRun | SweepRow", name: str) -> str:
     """A speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
     ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
     if ratio is None:
-        return ""
+        return "not decided" if run.speed_undecided else ""
     if low is None or high is None:
         return "not decided" if run.speed_undecided else f"{ratio:.2f}x"
     bounds = f"({low:.2f} - {high:.2f})"

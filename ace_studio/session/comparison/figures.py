@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from ace_studio.records.goals import EQUAL
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
 
@@ -119,11 +120,11 @@ def _row(
 
 
 def latency_difference(first: Latency | None, second: Latency | None, *, drift: float = 1.0) -> Difference:
-    """The ratio of the medians with its bootstrap interval, widened by ``drift`` (a ratio) to either side."""
+    """The ratio of the medians with its interval, widened by `EQUAL` and by ``drift`` (a ratio) to either side."""
     if first is None or second is None:
         return Difference(first=first.p50 if first else None, second=second.p50 if second else None)
     low, high = _ratio_interval(first, second)
-    widening = max(drift, 1 / drift)
+    widening = EQUAL * max(drift, 1 / drift)
     low, high = low / widening, high * widening
     return Difference(
         first=first.p50, second=second.p50, change=second.p50 / first.p50, low=low, high=high,

@@ -29,7 +29,7 @@ def opening_code(
     row = TARGET_ROWS.get(run.target)
     if row is None or not row.opening_code or not (run.artifact and "." in run.artifact.rpartition("/")[2]):
         return ""
-    needed = [one for one in warnings if one.code == "artifact-options"]
+    needed = [one for one in warnings if one.code in ("artifact-options", "artifact-limits")]
     found = [item for one in needed for item in one.options.items() or _OPTION.findall(one.what)]
     options = "".join(f"{dumps(key)}: {dumps(value)}, " for key, value in found)
     notes = "".join(indent(fill(f"{one.what}.", 88, break_on_hyphens=False), "# ") + "\n" for one in needed)

@@ -22,6 +22,7 @@ from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.recipe import Recipe
 from ace_studio.records.results import Result, decode_result
 from ace_studio.records.results.on_devices import is_same_run
+from ace_studio.records.results.words import ms_words
 from ace_studio.records.safe_file import decode_plain, read_plain, write_private
 from ace_studio.session.kept.autosave import UNFINISHED, StartedRun, StartedRuns, ended_early
 from ace_studio.session.kept.folders import UserFolders
@@ -95,7 +96,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         """The run in one line: what was chosen, and its figures."""
         parts = [self.status, f"{self.target} {self.precision}".strip()]
         if self.latency_ms is not None:
-            parts.append(f"{self.latency_ms:.3g} ms")
+            parts.append(f"{ms_words(self.latency_ms)} ms")
         if self.speedup is not None:
             parts.append(f"{self.speedup:.2f}x")
         if self.float_speedup is not None:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ace_studio.engine.measure import Samples, round_ratios
+from ace_studio.engine.measure import Samples
 
 DRAWS = 2_000
 
 
 @dataclass(frozen=True)
 class PooledRatio:
-    """Baseline over candidate: above 1 the candidate is faster. ``low`` and ``high`` bound the median at 95 %."""
+    """Baseline over candidate: above 1 the candidate is faster. ``low`` and ``high`` bound it at 95 %."""
 
     median: float
     low: float
@@ -35,7 +35,7 @@ def cpu_share(samples: Sequence[Samples]) -> float:
 
 
 def pooled_ratio(baseline: Sequence[Samples], candidate: Sequence[Samples], *, seed: int = 0) -> PooledRatio:
-    """Median over processes of each process's median over rounds, with an interval that knows both kinds of chance.
+    """Median over processes of their ratios of medians, with an interval that knows both kinds of chance.
 
     The interval draws processes with replacement, and in each drawn process rounds with replacement. With five
     processes that differ it reaches about from the lowest to the highest of them.
@@ -50,14 +50,16 @@ def pooled_ratio(baseline: Sequence[Samples], candidate: Sequence[Samples], *, s
     """
     if not baseline:
         raise ValueError("no process was timed")
-    ratios = [round_ratios(slow, fast) for slow, fast in zip(baseline, candidate, strict=True)]
-    medians = [float(np.median(one)) for one in ratios]
+    pairs = [np.asarray((slow.wall_ms, fast.wall_ms)) for slow, fast in zip(baseline, candidate, strict=True)]
+    typical = np.asarray([np.median(one, axis=1) for one in pairs])
     rng = np.random.default_rng(seed)
-    processes = rng.integers(0, len(ratios), (DRAWS, len(ratios)))
+    processes = rng.integers(0, len(pairs), (DRAWS, len(pairs)))
     drawn = np.empty(processes.shape)
-    for number, one in enumerate(ratios):
+    for number, one in enumerate(pairs):
         places = processes == number
-        rounds = rng.integers(0, len(one), (int(places.sum()), len(one)))
-        drawn[places] = np.median(one[rounds], axis=1)
+        rounds = rng.integers(0, one.shape[1], (int(places.sum()), one.shape[1]))
+        slow, fast = np.median(one[:, rounds], axis=2)
+        drawn[places] = slow / fast
     low, high = np.percentile(np.median(drawn, axis=1), (2.5, 97.5))
-    return PooledRatio(float(np.median(medians)), float(low), float(high), tuple(medians))
+    per_process = typical[:, 0] / typical[:, 1]
+    return PooledRatio(float(np.median(per_process)), float(low), float(high), tuple(map(float, per_process)))

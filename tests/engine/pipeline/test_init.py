@@ -11,7 +11,7 @@ from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.messages import Phase, Progress, RunRequest
 from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.results import decode_result
+from ace_studio.records.results import TargetRun, decode_result
 from ace_studio.records.tensors import TensorSpec, ValueSource
 
 MODEL = """
@@ -23,7 +23,7 @@ def data():
 """
 
 
-def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True):
+def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, target="onnxruntime"):
     (folder / "model.py").write_text(source)
     row = {"input": TensorSpec(shape=(2, 4), values=ValueSource.RANDOM)}
     recipe = recipes.Recipe(
@@ -33,7 +33,7 @@ def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True):
         plan=plan,
         improve=recipes.ImproveChoice(methods=methods),
         measure=recipes.MeasureChoice(rounds=1, profile=False),
-        targets=recipes.TargetsChoice(names=("eager",)),
+        targets=recipes.TargetsChoice(names=(target,)),
     )
     request = RunRequest(job="j", recipe=recipe, folder=str(folder), trust_all=True, output=str(folder / "out"))
     pipeline.run(request, Reporter())
@@ -65,9 +65,16 @@ def test_a_model_with_batch_norms_gets_examples_that_resemble_its_data_and_it_is
     norm.running_var *= 16
 """
     source = MODEL.replace("    return torch.nn.Sequential(", f"    norm = {norm}    return torch.nn.Sequential(norm, ")
-    result = _result(tmp_path, Plan(), methods=(recipes.ImproveMethod.EQUALIZE,), source=source)
+    result = _result(tmp_path, Plan(), methods=(recipes.ImproveMethod.EQUALIZE,), source=source, target="eager")
     (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
     assert "batch norms" in warning.what
+
+
+def test_a_run_that_was_planned_with_ranges_and_built_at_fp32_is_not_said_to_be_calibrated(tmp_path, monkeypatch):
+    monkeypatch.setattr(TargetRun, "is_exact", True)
+    assert "fake-calibration" not in {
+        one.code for one in _result(tmp_path, Plan(default=Precision.INT8_STATIC)).warnings
+    }
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from ace_studio.engine.profile.roofline import byte_rate, compute_rate, op_costs, summary, with_costs
+from ace_studio.engine.profile.roofline import byte_rate, compute_rate, op_costs, summary, with_costs, within
 from ace_studio.records.graph import GraphTable, OpKind
 from ace_studio.records.results import Bound, Ceilings, OpReport
 
@@ -73,6 +73,13 @@ def test_what_the_ops_do_not_explain_is_said():
     found = summary([report("conv", latency_ms=1.0), report("linear", latency_ms=2.0)], latency_ms=3.5, source="s")
     assert (found.ops_ms, found.uncovered_ms, found.timed_ops) == (3.0, 0.5, 2)
     assert summary([report("conv")], latency_ms=1.0, source="s") is None
+
+
+def test_ops_never_take_longer_than_the_whole():
+    ops = [report("conv", latency_ms=1.0), report("linear", latency_ms=3.0), report("relu")]
+    assert [op.latency_ms for op in within(ops, 2.0)] == [0.5, 1.5, None]
+    assert within(ops, 4.5) == tuple(ops)
+    assert summary(within(ops, 2.0), latency_ms=2.0, source="s").uncovered_ms == 0.0
 
 
 def test_a_machine_that_was_too_busy_to_be_measured_bounds_nothing_and_stops_nothing():

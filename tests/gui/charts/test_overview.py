@@ -18,8 +18,8 @@ def texts(chart):
 @pytest.mark.parametrize(
     ("medians", "unit", "shown"),
     [
-        ((0.08, 0.12, 12.0), "ms", ["0.080", "0.120", "12.000"]),
-        ((0.02, 0.05, 0.3), "µs", ["20.0", "50.0", "300.0"]),
+        ((0.08, 0.12, 12.0), "ms", ["0.08000", "0.1200", "12.00"]),
+        ((0.02, 0.05, 0.3), "µs", ["20.00", "50.00", "300.0"]),
     ],
 )
 def test_all_latencies_are_in_one_unit_that_the_titles_name(desk, medians, unit, shown):
@@ -43,7 +43,7 @@ def test_all_sizes_are_in_one_unit_that_the_title_names(desk):
     runs = tuple(run_of(TABLE, f"target{at}", size=size) for at, size in enumerate((900_000, 12_000_000, 40_000_000)))
     show_result(desk, TABLE, result_of(TABLE, runs, baseline=None, worst=(), chosen=0))
     sizes = open_chart(desk, charts, "overview").sizes
-    assert (sizes.title.text(), texts(sizes)) == ("Size in MB", ["0.90", "12.00", "40.00"])
+    assert (sizes.title.text(), texts(sizes)) == ("Size in MB", ["0.900", "12.0", "40.0"])
 
 
 @pytest.mark.parametrize(("width", "is_whole"), [(380, False), (2400, True)])

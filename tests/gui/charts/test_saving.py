@@ -39,7 +39,7 @@ def test_an_unknown_ending_is_said(desk, charts, tmp_path, monkeypatch):
 ROWS = {
     "overview": "Size in MB,onnxruntime,10.0,0.0,",
     "trade-off": "accuracy drop against latency,,4.0,0.2,",
-    "time": '"Time by operator, ms",openvino,0.4,0.0,"openvino: linear, 0.40 ms',
+    "time": '"Time by operator, ms",openvino,0.4,0.0,"openvino: linear, 0.4000 ms',
     "roofline": "linear_0,int8-static,0.9765625,0.04",
     "error": ",,2.0,38.0,onnxruntime",
     "sensitivity": "stem_linear,int8-static,12.0",

@@ -45,7 +45,8 @@ def test_what_was_not_measured_is_a_dash_and_never_a_zero():
 
 
 @pytest.mark.parametrize(
-    ("ms", "text"), [(0.0453, "45.3 µs"), (0.3, "0.30 ms"), (21.18, "21.2 ms"), (300.0, "300 ms"), (25_000, "25.0 s")]
+    ("ms", "text"),
+    [(0.0453, "45.30 µs"), (0.3, "0.3000 ms"), (21.18, "21.18 ms"), (300.0, "300.0 ms"), (25_000, "25.00 s")],
 )
 def test_latencies_take_the_unit_that_reads_best(ms, text):
     assert ms_text(ms) == text
@@ -53,17 +54,17 @@ def test_latencies_take_the_unit_that_reads_best(ms, text):
 
 def test_all_times_of_a_column_share_the_unit_that_most_of_them_read_best_in():
     unit = Unit.of([0.047, None, 3.5, 12.345])
-    assert (unit.name, [unit.text(time) for time in (0.047, None, 12.345)]) == ("ms", ["0.047", NOTHING, "12.345"])
+    assert (unit.name, [unit.text(time) for time in (0.047, None, 12.345)]) == ("ms", ["0.04700", NOTHING, "12.35"])
     assert Unit.of([0.01, 0.02, 0.3]).text(0.3) == "300.0"
-    assert Unit.of([120.0, 240.0]).text(240.0) == "240"
+    assert Unit.of([120.0, 240.0]).text(240.0) == "240.0"
     assert Unit.of([]).name == "ms"
 
 
 def test_all_sizes_of_an_axis_share_a_unit():
     unit = Unit.of([1_430_000, 442_000, 378_000], SIZES)
-    assert (unit.name, unit.text(1_430_000), unit.text(378_000)) == ("MB", "1.43", "0.38")
+    assert (unit.name, unit.text(1_430_000), unit.text(378_000)) == ("MB", "1.43", "0.378")
     assert Unit.of([59_000], SIZES).name == "kB"
-    assert Unit.of([12e6, 900e3, 40e6], SIZES).text(900e3) == "0.90"
+    assert Unit.of([12e6, 900e3, 40e6], SIZES).text(900e3) == "0.900"
 
 
 def test_a_speed_up_whose_interval_holds_one_is_not_called_a_difference():
@@ -116,7 +117,7 @@ def test_a_run_of_the_history_is_told_in_the_words_of_the_window():
         precision="int8-static", latency_ms=0.19, speedup=4.75, float_speedup=1.37, metric=0.99, metric_drop=0.0,
         size_bytes=1, output="",
     )  # fmt: skip
-    words = "goal not met, onnxruntime int8-static, 0.19 ms, 4.75×, 1.37× against fp32 there, drop 0 %"
+    words = "goal not met, onnxruntime int8-static, 0.1900 ms, 4.75×, 1.37× against fp32 there, drop 0 %"
     assert run_text(past) == words
 
 

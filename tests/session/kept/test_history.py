@@ -55,7 +55,7 @@ def test_a_run_comes_back_whole(tmp_path: Path) -> None:
     assert past.result == found and past.recipe_toml == text
     assert past.summary == history.list()[0]
     assert (past.summary.target, past.summary.latency_ms, past.summary.tags) == ("openvino", 2.0, ("a", "b"))
-    assert past.summary.summary == "ok, openvino bf16, 2 ms, 2.00x"
+    assert past.summary.summary == "ok, openvino bf16, 2.000 ms, 2.00x"
 
 
 def test_the_gain_over_fp32_in_the_same_runtime_is_kept(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import keyword
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,11 @@ class OnnxModule(nn.Module):
         self._sessions: dict[int, Any] = {}
         self._content = model.SerializeToString()
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether weights of the file are in half precision or in 8 bits."""
+        return any(one.dtype.itemsize < 4 and one.dtype is not torch.bool for one in self.buffers())
+
     def __deepcopy__(self, memo: Any) -> OnnxModule:
         """Return the same module, which has no state that could change."""
         return self
@@ -74,11 +79,9 @@ class OnnxModule(nn.Module):
         if missing := [name for name in self.names if name not in given]:
             what, remedy = f"{self.path.name} lacks the input {missing[0]}", "give every input"
             raise AceError.of(ErrorCode.BAD_INPUT, what, why=f"it takes {', '.join(self.names)}", remedy=remedy)
-        pairs = zip(self.inputs, self.names, strict=True)
-        feed = {value.name: given[name].detach().cpu().contiguous().numpy() for value, name in pairs}
         names = [value.name for value in self.model.graph.output]
         try:
-            arrays = self._session().run(names, feed)
+            arrays = self._session().run(names, self._feed(given))
         except _runtime_errors() as error:
             raise AceError.of(
                 ErrorCode.BAD_INPUT,
@@ -90,6 +93,16 @@ class OnnxModule(nn.Module):
             ) from error
         results = [torch.from_numpy(array.copy()) for array in arrays]
         return results[0] if len(results) == 1 else dict(zip(python_names(names), results, strict=True))
+
+    def bare(self, example: Example) -> Callable[[], object]:
+        """``session.run`` on arrays."""
+        feed = self._feed(dict(zip(self.names, example.args, strict=False)) | dict(example.kwargs))
+        names, session = [value.name for value in self.model.graph.output], self._session()
+        return lambda: session.run(names, feed)
+
+    def _feed(self, given: Mapping[str, Tensor]) -> dict[str, Any]:
+        pairs = zip(self.inputs, self.names, strict=True)
+        return {value.name: given[name].detach().cpu().contiguous().numpy() for value, name in pairs}
 
     def _session(self) -> Any:
         """The session for torch's current number of threads."""

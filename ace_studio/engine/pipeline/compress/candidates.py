@@ -151,12 +151,12 @@ def choose(runs: Sequence[TargetRun], baseline: Baseline, goal: Goal) -> tuple[i
     """
     finished = _finished(runs, baseline)
     best = min(finished, key=partial(_order, finished, runs, goal), default=None)
-    if best is not None and goal.optimize is Objective.LATENCY and runs[best].precision != Precision.FP32:
+    if best is not None and goal.optimize is Objective.LATENCY and not runs[best].is_exact:
         most = (finished[best].latency_ratio or math.inf) * WORTHWHILE
         near = [i for i, one in finished.items() if (one.latency_ratio or math.inf) <= most]
         accurate = msgspec.structs.replace(goal, optimize=Objective.ACCURACY)
         order = partial(_order, finished, runs, accurate)
-        best = min((i for i in near if runs[i].precision != Precision.FP32), key=order)
+        best = min((i for i in near if not runs[i].is_exact), key=order)
     if not goal.has_bound:
         return best, None
     return best, best is not None and not misses(finished[best], goal)
@@ -194,7 +194,7 @@ def prefer_exact(
     order = partial(_order, finished, runs, goal)
     for name, field_name in ((runs[best].target, "float_speedup"), (original, "speedup")):
         run = runs[best]
-        floats = [i for i in finished if (runs[i].target, runs[i].precision) == (name, Precision.FP32)]
+        floats = [i for i in finished if runs[i].target == name and runs[i].is_exact]
         exact = best if best in floats else min(floats, key=order, default=None)
         speedup, low, high = (getattr(run, field_name + end) for end in ("", "_low", "_high"))
         if exact in (None, best) or speedup is None or is_clearly_faster(speedup, low):
@@ -202,7 +202,7 @@ def prefer_exact(
         if not misses(finished[exact], goal):
             range_words = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"
             other = f"{name} fp32" if field_name == "float_speedup" else "the original"
-            why = f"{run.target} {run.precision} is not clearly faster than {other} ({speedup:.2f}x{range_words})"
+            why = f"{run.target} {run.built_words} is not clearly faster than {other} ({speedup:.2f}x{range_words})"
             reasons.append(why)
             best = exact
     if reasons:

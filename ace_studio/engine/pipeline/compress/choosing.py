@@ -19,7 +19,7 @@ from ace_studio.engine.pipeline.compress.candidates import (
     prefer_exact,
     slower_words,
 )
-from ace_studio.engine.pipeline.compress.job import CompressionJob
+from ace_studio.engine.pipeline.compress.job import TRACING_EXAMPLES, CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
@@ -41,6 +41,7 @@ class Outcome:
 
 def conclude(job: CompressionJob) -> Outcome:
     """Choose among the runs and write the result."""
+    _say_what_was_calibrated(job)
     chosen, goal_met = _choose(job, tuple(candidate.run for candidate in job.state.candidates))
     _say_what_does_not_pay(job, chosen)
     status, error = ResultStatus.OK, None
@@ -103,11 +104,33 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
     if why:
         job.reporter.warn("not-faster", f"{run.target} {run.built_words} was chosen: {why}", where=run.target)
     is_told = bool(_float_words(job, run))  # as what does not pay
-    if others := slower_words(run, than_float=not is_told):
+    if others := slower_words(run, than_float=not is_told and not run.is_exact):
         words = f"{run.target} {run.built_words} was chosen although it is slower than {others}"
         job.reporter.warn("slower", words, where=run.target)
     _say_what_is_ruined(job, run)
     return chosen, goal_met
+
+
+def _say_what_was_calibrated(job: CompressionJob) -> None:
+    """Warn of ranges that were not found on calibration data, if anything that was built has any."""
+    how, where = job.state.calibrated_on, "[calibration] inputs"
+    built = [one for one in job.state.alive if any(precision.needs_calibration for precision in one.plan.precisions)]
+    if not how or not (job.recipe.improve.methods or any(not one.run.is_exact for one in built)):
+        return
+    if how == TRACING_EXAMPLES:
+        job.reporter.warn(
+            "calibration-from-tracing",
+            f"Activation ranges ({Precision.INT8_STATIC}) were found on the tracing examples, because the recipe names "
+            "no calibration data",
+            where=where,
+        )
+    else:
+        job.reporter.warn(
+            "fake-calibration",
+            f"Activation ranges were found on {how}, because the recipe names no calibration data; "
+            "accuracy on real data may be far lower",
+            where=where,
+        )
 
 
 def _say_what_is_ruined(job: CompressionJob, run: TargetRun) -> None:
@@ -156,7 +179,7 @@ def _unpaid_words(regions: Sequence[Region], candidate: Candidate) -> str:
 def _float_words(job: CompressionJob, run: TargetRun) -> str:
     """Of a plan that the user gave: that the same runtime is as fast in float."""
     speed, low, high = run.float_speedup, run.float_speedup_low, run.float_speedup_high
-    is_free = job.recipe.plan.from_goal or run.precision == Precision.FP32
+    is_free = job.recipe.plan.from_goal or run.is_exact
     if is_free or speed is None or run.speed_undecided or is_clearly_faster(speed, low):
         return ""
     interval = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"

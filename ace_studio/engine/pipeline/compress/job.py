@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ace_studio.engine import evaluate, measure
 from ace_studio.engine.flow import AnyCapture, Example, LoadedModel
 from ace_studio.engine.fresh import Preparation
+from ace_studio.engine.load import OnnxModule
 from ace_studio.engine.metrics import Score
 from ace_studio.engine.pipeline.builders import Builders
 from ace_studio.engine.pipeline.compress.calibration import CalibrationExamples
@@ -23,6 +24,7 @@ from ace_studio.engine.pipeline.compress.improving import Improvements
 from ace_studio.engine.pipeline.problems import build_problem
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import AceError, ErrorCode, Problem
 from ace_studio.records.messages import BaselineMeasured, Phase, TargetAtWork, TargetFinished
 from ace_studio.records.recipes.recipe import Recipe
@@ -31,6 +33,8 @@ from ace_studio.records.results import Baseline, CaptureReport, Ceilings, FrontP
 if TYPE_CHECKING:
     from ace_studio.engine.pipeline.compress.probes import Probes
     from ace_studio.engine.pipeline.compress.proving import TargetProof
+
+TRACING_EXAMPLES = "the tracing examples"
 
 
 @dataclass
@@ -63,6 +67,8 @@ class JobState:
     """The mixtures that it predicts to be the best, target by target."""
     ceilings: Ceilings | None = None
     worst: tuple[WorstSample, ...] = ()
+    calibrated_on: str = ""
+    """What ranges are found on; empty if on calibration data."""
 
     @property
     def alive(self) -> list[Candidate]:
@@ -246,6 +252,12 @@ def bound_call(example: Example, function: Callable[..., Any] | None) -> Callabl
     assert function is not None
     own = example.copied()
     return lambda: own.call(function)
+
+
+def timed_call(example: Example, function: Callable[..., Any] | None) -> Callable[[], object]:
+    """What is timed: the runtime alone on its own copy of the tensors; `bound_call` where it cannot be told apart."""
+    bare = function.bare(example.copied()) if isinstance(function, Lowered | OnnxModule) else None
+    return bare or bound_call(example, function)
 
 
 def state_bytes(module: nn.Module) -> int:

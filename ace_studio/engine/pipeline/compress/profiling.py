@@ -16,10 +16,10 @@ from ace_studio.engine.measure import measure_interleaved, timer_for
 from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import ranges_of
-from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.pipeline.compress.job import CompressionJob, timed_call
 from ace_studio.engine.pipeline.compress.timing import MIN_ROUNDS
 from ace_studio.engine.profile.ceilings import ceilings_here
-from ace_studio.engine.profile.roofline import summary, with_costs
+from ace_studio.engine.profile.roofline import summary, with_costs, within
 from ace_studio.engine.quantize.calibrate import observe_ranges
 from ace_studio.engine.quantize.flat_graph import flat_graph, op_ids
 from ace_studio.engine.quantize.observers import ValueRange
@@ -83,8 +83,8 @@ def _profile_baseline(job: CompressionJob) -> None:
         )
         for row in table.op_rows()
     )
+    ops, profile = _explained(job, ops, job.reference, job.state.baseline.latency_ms, source=_EAGER_SOURCE)
     ops = with_costs(ops, table, job.state.ceilings)
-    profile = _explained(job, ops, job.reference, job.state.baseline.latency_ms, source=_EAGER_SOURCE)
     job.state.baseline = msgspec.structs.replace(job.state.baseline, ops=ops, profile=profile)
     job.tell_baseline()
 
@@ -101,11 +101,11 @@ def eager_times(captured: Captured, *, check: Callable[[], None]) -> dict[str, f
 
 
 def _profile_run(job: CompressionJob, candidate: Candidate, errors: _ErrorsAlongTheGraph) -> None:
-    ops = with_costs(candidate.run.ops, job.captured.table, job.state.ceilings)
+    source = candidate.target.row.times_source or f"{candidate.target.label}'s own counters"
+    ops, profile = _explained(job, candidate.run.ops, candidate.lowered, candidate.run.latency_ms, source=source)
+    ops = with_costs(ops, job.captured.table, job.state.ceilings)
     found = errors.of(candidate)
     ops = tuple(msgspec.structs.replace(op, error_db=round(found[op.id], 2)) if op.id in found else op for op in ops)
-    source = candidate.target.row.times_source or f"{candidate.target.label}'s own counters"
-    profile = _explained(job, ops, candidate.lowered, candidate.run.latency_ms, source=source)
     candidate.note(ops=ops, profile=profile)
 
 
@@ -116,20 +116,21 @@ def _explained(
     latency: Latency | None,
     *,
     source: str,
-) -> OpsProfile | None:
-    """How much of the whole the ops explain, both on the traced example, which their costs are of too.
+) -> tuple[tuple[OpReport, ...], OpsProfile | None]:
+    """The ops `within` the whole, and how much of it they explain, both on the traced example, which costs are of too.
 
     The latency is of the first example. Where that has other sizes (a batch of 1 is traced as a larger one), the whole
     is timed here on the traced example.
     """
     if latency is None:
-        return None
+        return tuple(ops), None
     traced, whole_ms = job.captured.example, latency.p50
     if traced.size_words != job.captured.examples[0].size_words and any(op.latency_ms is not None for op in ops):
-        calls, timer = {_WHOLE: bound_call(traced, whole)}, timer_for(job.captured.device)
+        calls, timer = {_WHOLE: timed_call(traced, whole)}, timer_for(job.captured.device)
         timed = measure_interleaved(calls, rounds=MIN_ROUNDS, reporter=job.reporter, timer=timer)
         whole_ms = timed[_WHOLE].latency().p50
-    return summary(ops, latency_ms=whole_ms, source=source, measured_input=traced.size_words)
+    ops = within(ops, whole_ms)
+    return ops, summary(ops, latency_ms=whole_ms, source=source, measured_input=traced.size_words)
 
 
 class _ErrorsAlongTheGraph:

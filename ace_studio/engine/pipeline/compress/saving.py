@@ -1,5 +1,6 @@
 """Writes artifacts, verifies them in fresh processes, and reports every op."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.proving import is_exact
 from ace_studio.engine.pipeline.compress.sensitivity import with_sensitivity
+from ace_studio.engine.profile.roofline import within
 from ace_studio.engine.targets.base import OpActual
 from ace_studio.engine.targets.shared.flat_call import tensor_places
 from ace_studio.engine.torch_private.operators import foreign_operators
@@ -101,6 +103,13 @@ def _begin_proof(job: CompressionJob, candidate: Candidate, pool: Executor) -> P
     chosen = [one.copied() for one in (*job.captured.examples[:3], *job.captured.unseen[:2])]
     expected = [evaluate.flat_outputs(candidate.lowered, example) for example in chosen]
     if job.captured.is_whole:
+        if options := candidate.target.needed_options(path, chosen[0].tensors(), expected[0]):
+            job.reporter.warn(
+                "artifact-options",
+                f"{candidate.run.artifact} computes as measured only if it is opened with {json.dumps(options)}",
+                where=candidate.run.artifact or "",
+                options=options,
+            )
         return pool.submit(
             export.verify_artifact,
             candidate.target.name,
@@ -185,6 +194,9 @@ def _report_ops(job: CompressionJob, candidate: Candidate) -> None:
     actual = candidate.read_back()
     support = {op.id: op for one in job.capture_report.support if one.target == candidate.target.name for op in one.ops}
     reports = report_ops(job.captured.table, candidate.plan, actual, support=support)
+    is_first = job.captured.example.size_words == job.captured.examples[0].size_words
+    if is_first and candidate.run.latency_ms is not None:
+        reports = within(reports, candidate.run.latency_ms.p50)
     candidate.note(ops=with_sensitivity(job, candidate, reports))
 
 

@@ -28,7 +28,7 @@ from ace_studio.engine.pipeline.compress.candidates import (
 from ace_studio.engine.pipeline.compress.choosing import Outcome, conclude, unfinished
 from ace_studio.engine.pipeline.compress.decoding import measure_decoding, step_model
 from ace_studio.engine.pipeline.compress.improving import ranges_of
-from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, state_bytes
+from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, state_bytes, timed_call
 from ace_studio.engine.pipeline.compress.metric import baseline_facts
 from ace_studio.engine.pipeline.compress.profiling import profile_all
 from ace_studio.engine.pipeline.compress.proving import SHARE, require_alive, seconds_so_far
@@ -295,12 +295,12 @@ def _measure_one(job: CompressionJob, example: Example, size: int) -> None:
     calls: dict[str, Callable[[], object]] = {}
     alive = []
     for candidate in job.state.running:
-        call = bound_call(example, candidate.lowered)
+        call = timed_call(example, candidate.lowered)
         once = lambda _job, _candidate, call=call: call()  # noqa: E731 - bound to this call
         if job.has_figure(candidate, once, figure=f"throughput at batch {size}"):
             alive.append(candidate)
             calls[f"{candidate.label} #{len(alive)}"] = call
-    calls = {job.state.baseline.name: bound_call(example, job.reference), **calls}
+    calls = {job.state.baseline.name: timed_call(example, job.reference), **calls}
     samples = measure.measure_interleaved(
         calls,
         rounds=min(_MAX_ROUNDS, job.recipe.measure.rounds),

@@ -1,17 +1,16 @@
 """The latency of the baseline and of every candidate that was built, in the same rounds."""
 
-import statistics
 from collections.abc import Callable, Mapping
 
 import msgspec
 
 from ace_studio.engine import disturbance, measure
+from ace_studio.engine.load import OnnxModule
 from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
-from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call
+from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, timed_call
 from ace_studio.engine.targets.base import CompiledModule
 from ace_studio.engine.torch_private.operators import half_precision_problem
 from ace_studio.records.messages import Phase
-from ace_studio.records.recipes.plan import Precision
 
 SMALL_MS = 0.5
 """Faster models are also called beside their runtime alone: of a longer call, the overhead is lost in the noise."""
@@ -26,7 +25,7 @@ def time_beside(
     example = job.captured.examples[0]
     with job.alone():
         samples = measure.measure_interleaved(
-            {"other": bound_call(example, other), "candidate": bound_call(example, candidate.lowered)},
+            {"other": timed_call(example, other), "candidate": timed_call(example, candidate.lowered)},
             rounds=rounds,
             reporter=job.reporter,
             timer=measure.timer_for(job.captured.device),
@@ -35,7 +34,7 @@ def time_beside(
 
 
 def _measure_overhead(job: CompressionJob, candidate: Candidate) -> None:
-    """Of a small model, what a user's call takes beside the runtime alone: the median over rounds of both in turn."""
+    """Of a small model, what a user's call takes beside the runtime alone: the difference of their medians."""
     example, lowered, latency = job.captured.examples[0], candidate.lowered, candidate.run.latency_ms
     if (
         lowered is None
@@ -50,8 +49,8 @@ def _measure_overhead(job: CompressionJob, candidate: Candidate) -> None:
         reporter=job.reporter,
         timer=measure.timer_for(job.captured.device),
     )
-    pairs = zip(samples["module"].wall_ms, samples["runtime"].wall_ms, strict=True)
-    candidate.note(overhead_us=round(1e3 * max(0.0, statistics.median(one - other for one, other in pairs)), 2))
+    more_ms = samples["module"].latency().p50 - samples["runtime"].latency().p50
+    candidate.note(overhead_us=round(1e3 * max(0.0, more_ms), 2))
 
 
 def _ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dict[str, float]:
@@ -65,11 +64,11 @@ def _calls_to_time(
 ) -> dict[str, Callable[[], object]]:
     """What is measured, by the names that `measure_latency` looks for."""
     example = job.captured.examples[0]
-    calls: dict[str, Callable[[], object]] = {job.state.baseline.name: bound_call(example, job.reference)}
+    calls: dict[str, Callable[[], object]] = {job.state.baseline.name: timed_call(example, job.reference)}
     for index, candidate in enumerate(job.state.running):
-        calls[f"{candidate.label} #{index}"] = bound_call(example, candidate.lowered)
+        calls[f"{candidate.label} #{index}"] = timed_call(example, candidate.lowered)
     for name, lowered in references.items():
-        calls[f"{name} fp32, to compare with"] = bound_call(example, lowered)
+        calls[f"{name} fp32, to compare with"] = timed_call(example, lowered)
     given = job.loaded.given
     if given is not None and not any(map(half_precision_problem, given.halves)):  # else it is slow beyond use
         calls[_GIVEN] = bound_call(given.example(example), given.module)
@@ -115,18 +114,19 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     job.state.baseline = msgspec.structs.replace(job.state.baseline, latency_ms=base.latency())
     job.tell_baseline()
     timed = list(zip(job.state.running, samples.values(), strict=True))
-    floats |= {candidate.run.target: one for candidate, one in timed if candidate.run.precision == Precision.FP32}
-    if job.loaded.original is None:  # else another model is lowered than the baseline
+    floats |= {candidate.run.target: one for candidate, one in timed if candidate.run.is_exact}
+    is_rounded = isinstance(job.reference, OnnxModule) and job.reference.is_rounded
+    if job.loaded.original is None and not is_rounded:  # else another model is lowered than the baseline, or at fp32
         floats.setdefault(original_target(job.loaded.frontend), base)
     for candidate, one in timed:
-        candidate.note(latency_ms=one.latency(), speed_undecided=change, **_ratio_facts("speedup", base, one))
-        if candidate.run.precision != Precision.FP32 and (exact := floats.get(candidate.run.target)) is not None:
+        candidate.note(
+            latency_ms=one.latency(), speed_undecided=change or base.undecided, **_ratio_facts("speedup", base, one)
+        )
+        if not candidate.run.is_exact and (exact := floats.get(candidate.run.target)) is not None:
             candidate.note(**_ratio_facts("float_speedup", exact, one))
         _measure_overhead(job, candidate)
         job.tell(candidate)
     if change:
         job.reporter.warn("throttling", f"not decided what is faster: {change}, and again when it was repeated")
-    if not is_gpu and (
-        busy := disturbance.contention([base, *floats.values(), *samples.values()], threads=job.threads)
-    ):
-        job.reporter.warn("contention", busy)
+    if base.undecided:
+        job.reporter.warn("contention", f"not decided what is faster: {base.undecided}")

@@ -97,7 +97,7 @@ def _tell_of_bounds(job: LoweringJob) -> None:
     ]
     if words:
         job.reporter.warn(
-            "artifact-options",
+            "artifact-limits",
             f"The program plans its memory for sizes up to {', '.join(words)}; larger inputs are refused",
             where="executorch",
         )

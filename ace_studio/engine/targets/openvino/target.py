@@ -1,13 +1,13 @@
 """OpenVINO: reads the captured graph as ONNX, compresses it with NNCF as planned, and reports what really runs."""
 
 import importlib.util
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ace_studio.engine.flow import BoundPlan, CapturedModel, Example
@@ -40,7 +40,8 @@ ACTIVATION_GROUP = "32"
 GROUP_OPTION = "activation_group"
 LARGER_GROUPS = ("64", "128")
 _ON_THE_FLY = frozenset({Precision.INT8_DYNAMIC, Precision.INT4_WEIGHT})
-_STORED_OPTIONS = ("INFERENCE_PRECISION_HINT", "DYNAMIC_QUANTIZATION_GROUP_SIZE")
+_FLOAT_TYPE = "INFERENCE_PRECISION_HINT"
+_STORED_OPTIONS = (_FLOAT_TYPE, "DYNAMIC_QUANTIZATION_GROUP_SIZE")
 """Options that change results; they are stored in the artifact."""
 _COMPUTED_AS_WEIGHTS = (
     f"int8-dynamic computes as int8-weight here: {NOT_QUANTIZED}. "
@@ -106,13 +107,27 @@ class OpenVinoTarget(Target):
         for key in _STORED_OPTIONS:
             model.set_rt_info(options[key], [_OUR_SECTION, key])
             model.set_rt_info(options[key], [_RUNTIME_SECTION, key])
-        _warn_of_another_default(options, job)
         job.reporter.advance(None, "compiling for OpenVINO")
         return OpenVinoLowered(job, program, model, options=options, notes=notes)
 
     def load(self, path: Path, *, threads: int) -> Callable[..., Any]:
         """Open ``model.xml`` with the weights beside it."""
         self.require()
+        return _flat_function(_compile(*self._stored(path, threads=threads)))
+
+    def needed_options(self, path: Path, tensors: Sequence[Tensor], expected: Sequence[Tensor]) -> dict[str, str]:
+        """The float type that it was measured with, if OpenVINO takes another one here and that changes the results."""
+        model, options = self._stored(path, threads=1)
+        wanted = options.pop(_FLOAT_TYPE)
+        usual = import_openvino().Core().get_property("CPU", _FLOAT_TYPE).to_string()
+        if {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}.get(usual, usual) == wanted:
+            return {}
+        given = _flat_function(_compile(model, options))(*tensors)
+        return {} if all(map(torch.equal, given, expected)) else {_FLOAT_TYPE: wanted}
+
+    @staticmethod
+    def _stored(path: Path, *, threads: int) -> tuple[Any, dict[str, str]]:
+        """The model of a file, and the options that it was compiled with."""
         try:
             model = import_openvino().Core().read_model(str(path))
         except RuntimeError as error:
@@ -124,7 +139,7 @@ class OpenVinoTarget(Target):
             for key in _STORED_OPTIONS
             if model.has_rt_info([_OUR_SECTION, key])
         }
-        return _flat_function(_compile(model, {**base_options(threads=threads), **stored}))
+        return model, {**base_options(threads=threads), **stored}
 
 
 _CAPABILITY: Mapping[Precision, tuple[str, str]] = {
@@ -207,7 +222,7 @@ def base_options(*, threads: int) -> dict[str, str]:
         "NUM_STREAMS": "1",
         "INFERENCE_NUM_THREADS": str(threads),
         "ENABLE_CPU_PINNING": "NO",
-        "INFERENCE_PRECISION_HINT": "f32",
+        _FLOAT_TYPE: "f32",
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
         "CACHE_DIR": "",
     }
@@ -217,7 +232,7 @@ def _planned_options(job: LoweringJob) -> dict[str, str]:
     options = base_options(threads=job.threads)
     hints = {Precision.BF16: "bf16", Precision.FP16: "f16"}
     for precision in job.plan.precisions & set(hints):
-        options["INFERENCE_PRECISION_HINT"] = hints[precision]
+        options[_FLOAT_TYPE] = hints[precision]
     if job.plan.precisions & _ON_THE_FLY:
         options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = job.options.get(GROUP_OPTION, ACTIVATION_GROUP)
     return options
@@ -233,22 +248,6 @@ def _compile(model: Any, options: dict[str, str]) -> Any:
             error,
             remedy="Choose another target, or keep the op that it names at fp32.",
         ) from error
-
-
-def _warn_of_another_default(options: Mapping[str, str], job: LoweringJob) -> None:
-    """Warn if OpenVINO computes the artifact in another float type by default."""
-    key = "INFERENCE_PRECISION_HINT"
-    usual = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
-    default = import_openvino().Core().get_property("CPU", key).to_string()
-    if usual.get(default, default) != options[key]:
-        setting = json.dumps({key: options[key]})
-        job.reporter.warn(
-            "artifact-options",
-            f"The artifact computes as measured only if it is opened with {setting}; "
-            f"without it OpenVINO computes in {usual.get(default, default)} on this processor",
-            where="openvino",
-            options={key: options[key]},
-        )
 
 
 def _flat_function(compiled: Any) -> Callable[..., list[Tensor]]:

@@ -43,7 +43,7 @@ class AotiTarget(InductorTarget):
         path = job.folder / PROGRAM_NAME
         nodes = build_package(rewritten.graph_module, path, job)
         job.reporter.warn(
-            "artifact-options",
+            "artifact-limits",
             f"The package runs on {job.threads} thread{'s' * (job.threads != 1)} and on processors like this one "
             f"({platform.machine()}): both are fixed in its code",
             where=self.name,

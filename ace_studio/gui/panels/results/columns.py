@@ -1,7 +1,7 @@
 """The columns of the comparison of targets."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,8 +112,10 @@ def plan_words(run: TargetRun, step: SearchStep | None) -> str:
     return ", ".join(part for part in parts if part) or NOTHING
 
 
-def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Column]:
-    """The columns, each with its definition and where its figures come from."""
+def result_columns(
+    rows: Sequence[ResultRow], *, colours: Colours, environment: Mapping[str, object] = {}
+) -> list[Column]:
+    """The columns, each with its definition and where its figures come from. ``environment``: of the result."""
     runs = [row.run for row in rows]
     fp32_tip = tr(
         "Latency of the fp32 run in the same runtime over this one, in the same rounds, with the 95 % interval: "
@@ -132,6 +134,12 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
         words = [problem_text(error)] if error else [not_run_words(runs[at])] if runs[at].not_run else []
         return "\n".join([*words, *(told(warning.what) for warning in rows[at].warnings)])
 
+    def measured(at: int) -> str:
+        if (latency := runs[at].latency_ms) is None or not environment:
+            return ""
+        sizes, threads = environment.get("measured_input", ""), environment.get("threads", "")
+        return tr("input {sizes}, threads: {threads}, rounds: {rounds}", sizes=sizes, threads=threads, rounds=latency.n)
+
     notes = [bool(_warned(row) or row.run.not_run) for row in rows]
     p50, p10, p90 = (
         [getattr(run.latency_ms, name) if run.latency_ms else None for run in runs] for name in ("p50", "p10", "p90")
@@ -148,10 +156,10 @@ def result_columns(rows: Sequence[ResultRow], *, colours: Colours) -> list[Colum
                tip="How the run ended, and how many warnings it has; the tooltip of a cell says which"),
         Column(title=tr("latency, {unit}", unit=unit.name), values=[time and time * unit.factor for time in p50],
                text=unit.number, is_number=True,
+               tips=measured,
                tip="Median time of one call over the rounds, all runs in turn. Measured in this process"),
         _ratio_column([(run.speedup, speedup_text(run)) for run in runs], colours, title=tr("speed-up (95 %)"),
-                      tip=tr("Latency of the original over this one, measured in the same rounds, with the bootstrap "
-                             "interval of the median ratio")),
+                      tip=tr("Latency of the original over this one: medians over the rounds that nothing disturbed")),
         _ratio_column([(run.float_speedup, float_speedup_text(run)) for run in runs], colours,
                       title=tr("vs fp32 (95 %)"), tip=fp32_tip),
         Column(title="metric", values=[run.metric for run in runs], text=metric_text, is_number=True,

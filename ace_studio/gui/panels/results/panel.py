@@ -247,7 +247,9 @@ class ResultsPanel(Panel):
             )
             found = document.comparison
             self.model.set_columns(
-                result_columns(self.rows, colours=self.colours)
+                result_columns(
+                    self.rows, colours=self.colours, environment=document.result.environment if document.result else {}
+                )
                 if found is None
                 else figure_columns(found.rows, self.colours)
             )

@@ -12,8 +12,9 @@ if importlib.util.find_spec("onnx") is None or importlib.util.find_spec("onnxrun
 import onnx
 from onnx import TensorProto, helper
 
+from ace_studio.engine.flow import Example
 from ace_studio.engine.load import inspect_file
-from ace_studio.engine.load.onnx.model import proposed_rows, python_names, vocabularies
+from ace_studio.engine.load.onnx.model import OnnxModule, proposed_rows, python_names, vocabularies
 from ace_studio.records.errors import AceError, ErrorCode
 from tests.engine.load.onnx_samples import numbers, write_classifier, write_embedding, write_old_classifier
 from tests.engine.load.samples import load, problem_of
@@ -31,6 +32,25 @@ def test_the_module_computes_what_the_file_says(tmp_path):
     np.testing.assert_allclose(found["kept"][0], wanted, rtol=1e-6)
     np.testing.assert_allclose(found["pooled"][0], wanted.sum(0), rtol=1e-5)
     assert loaded.frontend == "onnx"
+
+
+def test_called_bare_the_session_gives_the_same_numbers(tmp_path):
+    write_embedding(tmp_path / "m.onnx")
+    module = load(tmp_path, "m.onnx", trusted=False).module
+    example = Example(args=(torch.tensor([[3, 7, 1]]),), kwargs={"attention_mask": torch.tensor([[1, 0, 1]])})
+    kept, pooled = module.bare(example)()
+    found = example.call(module)
+    np.testing.assert_array_equal(found["kept"], kept)
+    np.testing.assert_array_equal(found["pooled"], pooled)
+
+
+@pytest.mark.parametrize(("dtype", "is_rounded"), [("float32", False), ("float16", True), ("int8", True)])
+def test_a_file_says_whether_its_weights_are_rounded(tmp_path, dtype, is_rounded):
+    weight = onnx.numpy_helper.from_array(np.ones(3, dtype), "w")
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    x, y = (helper.make_tensor_value_info(name, kind, [3]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [x], [y], [weight])
+    assert OnnxModule(helper.make_model(graph), tmp_path).is_rounded is is_rounded
 
 
 def test_examples_follow_from_the_sizes_that_the_file_leaves_open(tmp_path):

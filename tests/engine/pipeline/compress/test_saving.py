@@ -53,6 +53,17 @@ def test_two_artifacts_are_proven_at_the_same_time(job, monkeypatch):
     assert all(one.run.ops for one in job.state.candidates)
 
 
+def test_an_artifact_that_needs_options_is_named_and_no_other(job, monkeypatch):
+    monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: 1)
+    needed = lambda path, *_: {"HINT": "f32"} if "bf16" in str(path) else {}  # noqa: E731 - bound to no name
+    monkeypatch.setattr(TARGETS["eager"], "needed_options", needed)
+    export_all(job)
+    (warning,) = [one for one in job.reporter.warnings if one.code == "artifact-options"]
+    own = job.state.candidates[1].run.artifact
+    assert (warning.where, warning.options) == (own, {"HINT": "f32"})
+    assert warning.what.startswith(f"{own} computes as measured only if")
+
+
 def test_the_runtimes_time_their_ops_before_other_processes_compute(job, monkeypatch):
     order = []
     monkeypatch.setattr(export, "verify_artifact", lambda *_, **__: order.append("proof"))

@@ -1,6 +1,5 @@
 """Latencies of the baseline and the candidates, in the same rounds."""
 
-import time
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
@@ -13,15 +12,31 @@ from ace_studio.engine.flow import Example, GivenModel
 from ace_studio.engine.pipeline.compress import timing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.recipes.recipe import MeasureChoice, Recipe
 from ace_studio.records.results import Baseline, RunStatus, TargetRun
 
 
+class Clock:
+    """Stands still but for the calls of `busy_for`."""
+
+    now_s = 0.0
+
+
+@pytest.fixture(autouse=True)
+def scripted_clock(monkeypatch):
+    """No test here depends on what this machine does."""
+
+    def now_ns():
+        return int(1e9 * Clock.now_s)
+
+    scripted = SimpleNamespace(perf_counter_ns=now_ns, process_time_ns=now_ns, perf_counter=lambda: Clock.now_s)
+    monkeypatch.setattr(measure, "time", scripted)
+
+
 def busy_for(seconds):
     def call(_):
-        until = time.process_time() + seconds
-        while time.process_time() < until:
-            pass
+        Clock.now_s += seconds
 
     return call
 
@@ -48,7 +63,7 @@ def test_every_candidate_gets_its_speed_up_from_the_rounds_of_the_baseline():
     shared = job(fast)
     timing.measure_latency(shared)
     assert shared.state.baseline.latency_ms.n == fast.run.latency_ms.n == 4
-    assert fast.run.speedup > 1.5
+    assert fast.run.speedup == shared.state.baseline.latency_ms.p50 / fast.run.latency_ms.p50 == pytest.approx(4.0)
     assert fast.run.speedup_low <= fast.run.speedup <= fast.run.speedup_high
     assert shared.told == ["baseline", fast]
 
@@ -95,7 +110,7 @@ def test_a_candidate_that_was_not_built_cannot_be_timed():
         timing.time_beside(job(), busy_for(0.0), unbuilt, rounds=2)
 
 
-class Wrapped:
+class Wrapped(Lowered):
     """A built candidate whose call takes longer than its runtime alone."""
 
     runs_in_torch = False
@@ -109,21 +124,40 @@ class Wrapped:
     def bare(self, _):
         return lambda: busy_for(self._alone)(None)
 
+    def read_back(self):
+        return []
 
-@pytest.mark.parametrize(("limit_ms", "is_told"), [(1000.0, True), (0.0, False)])  # whatever else computes here
+    def save(self, folder):
+        return folder
+
+
+@pytest.mark.parametrize(("limit_ms", "is_told"), [(1000.0, True), (0.0, False)])
 def test_of_a_small_model_the_call_of_the_user_is_measured_beside_the_runtime_alone(limit_ms, is_told, monkeypatch):
     monkeypatch.setattr(timing, "SMALL_MS", limit_ms)
     small = candidate("small", 0.0)
     small.lowered = Wrapped(0.0001, 0.002)
     timing.measure_latency(job(small))
     assert (small.run.overhead_us is not None) == is_told
-    assert not is_told or small.run.overhead_us > 50
+    assert not is_told or small.run.overhead_us == pytest.approx(2000.0)
+    assert small.run.latency_ms.p50 == pytest.approx(0.1)
+
+
+def test_the_fp32_that_a_file_of_onnx_is_compared_with_is_the_file_only_if_its_weights_are_not_rounded(monkeypatch):
+    monkeypatch.setattr(timing, "OnnxModule", SimpleNamespace)
+    for is_rounded in (False, True):
+        low = candidate("eager", 0.001)
+        low.note(precision="int8-static")
+        shared = job(low)
+        monkeypatch.setattr(timing, "timed_call", lambda example, function: lambda: busy_for(0.001)(None))
+        shared.reference = SimpleNamespace(is_rounded=is_rounded)
+        timing.measure_latency(shared)
+        assert (low.run.float_speedup is None) == is_rounded
 
 
 def test_a_runtime_that_cannot_be_called_alone_has_no_overhead(monkeypatch):
     small = candidate("small", 0.0)
     monkeypatch.setattr(timing, "SMALL_MS", 1000.0)
-    small.lowered = Wrapped(0.0, 0.0)
+    small.lowered = Wrapped(0.001, 0.0)
     small.lowered.bare = lambda _: None
     timing.measure_latency(job(small))
     assert small.run.overhead_us is None
@@ -134,7 +168,7 @@ def test_a_compressed_candidate_gets_its_speed_up_over_float_in_the_same_runtime
     for each, precision in ((low, "int8-static"), (exact, "fp32"), (other, "int8-static")):
         each.note(precision=precision)
     timing.measure_latency(job(low, exact, other))
-    assert low.run.float_speedup < 0.8
+    assert low.run.float_speedup == pytest.approx(1 / 3)
     assert low.run.float_speedup_low <= low.run.float_speedup <= low.run.float_speedup_high
     assert exact.run.float_speedup is None
     assert other.run.float_speedup is None
@@ -145,7 +179,7 @@ def test_fp32_that_is_no_candidate_is_measured_in_the_same_rounds():
     low.note(precision="int8-static")
     shared = job(low)
     timing.measure_latency(shared, {"openvino": busy_for(0.002)})
-    assert 1.2 < low.run.float_speedup < low.run.speedup
+    assert (low.run.float_speedup, low.run.speedup) == pytest.approx((2.0, 4.0))
     assert shared.told == ["baseline", low]
 
 
@@ -159,6 +193,17 @@ def test_where_the_processor_changed_its_speed_nothing_is_called_faster_and_the_
     assert own.run.speedup is not None
     (warning,) = [one for one in shared.reporter.warnings if one.code == "throttling"]
     assert why in warning.what
+
+
+def test_where_other_work_took_the_cores_nothing_is_called_faster_and_the_result_says_so(monkeypatch):
+    samples = measure.Samples([1.0] * 4, [1.0] * 4, "other work took 60% of the time")
+    monkeypatch.setattr(measure, "measure_interleaved", lambda calls, **_: dict.fromkeys(calls, samples))
+    own = candidate("openvino", 0.0)
+    shared = job(own)
+    timing.measure_latency(shared)
+    assert own.run.speed_undecided == "other work took 60% of the time"
+    (warning,) = [one for one in shared.reporter.warnings if one.code == "contention"]
+    assert own.run.speed_undecided in warning.what
 
 
 def test_in_eager_the_original_is_the_fp32_that_a_candidate_is_compared_with_unless_another_model_was_lowered():

@@ -19,6 +19,7 @@ import msgspec
 import torch
 from torch import nn
 
+from ace_studio.engine.flow import tensor_leaves
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.engine.quantize.observers import RangeChoice
 from ace_studio.engine.quantize.simulate import NNCF, PAIRS
@@ -342,13 +343,18 @@ def test_a_recurrent_sequence_stays_float_while_the_layer_behind_it_is_quantized
         assert sqnr_db(example.call(captured.module), example.call(lowered)) > 25
 
 
-def test_options_that_openvino_would_choose_otherwise_are_told():
-    usual = import_openvino().Core().get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
-    job = job_for(TARGET, captured_easy("mlp"), Precision.FP32)
-    TARGET.lower(job)
-    told = [one for one in job.reporter.warnings if one.code == "artifact-options"]
-    assert bool(told) == (usual not in {"f32", "float32"})
-    assert all(one.options == {"INFERENCE_PRECISION_HINT": "f32"} for one in told)
+def test_the_float_type_is_needed_where_openvino_takes_another_one_and_that_changes_the_results(tmp_path):
+    hint = "INFERENCE_PRECISION_HINT"
+    captured = captured_easy("mlp")
+    lowered, example = TARGET.lower(job_for(TARGET, captured, Precision.FP32)), captured.examples[0]
+    path = lowered.save(tmp_path)
+    usual = import_openvino().Core().get_property("CPU", hint).to_string()
+    needed = TARGET.needed_options(path, example.tensors(), tensor_leaves(example.call(lowered)))
+    assert needed == ({} if usual in {"f32", "float32"} else {hint: "f32"})
+    model, options = TARGET._stored(path, threads=1)
+    del options[hint]
+    plain = openvino._flat_function(openvino._compile(model, options))(*example.tensors())
+    assert TARGET.needed_options(path, example.tensors(), plain) == {}
 
 
 def test_one_position_of_an_8_bit_product_loses_its_dimension():

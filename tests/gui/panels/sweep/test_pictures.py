@@ -14,6 +14,6 @@ def test_the_front_and_the_heat_map_are_drawn(sweeping):
         panel.view.activated.emit(panel.view.currentIndex())
     table = panel.heat
     assert [table.verticalHeaderItem(at).text() for at in range(2)] == ["batch 1", "batch 8"]
-    assert table.item(1, 0).text() == "4.00 ms"
+    assert table.item(1, 0).text() == "4.000 ms"
     assert table.item(0, 1).text() == ""
     assert "job 3" in panel.chart.widget.accessibleDescription()

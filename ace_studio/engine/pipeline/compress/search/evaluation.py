@@ -201,7 +201,7 @@ class PlanEvaluator:
         return BuildTimes(
             op_ms={one.op_id: one.latency_ms for one in actual if one.latency_ms},
             homes={one.op_id: one.fused_into for one in actual if one.fused_into},
-            baseline_ms=candidate.run.latency_ms.p10 * (candidate.run.speedup or 1.0),
+            baseline_ms=candidate.run.latency_ms.p50 * (candidate.run.speedup or 1.0),
         )
 
     def _search_methods(self, variant: SearchVariant) -> tuple[str, ...]:
@@ -277,7 +277,8 @@ def _time_quickly(job: CompressionJob, candidate: Candidate) -> None:
     ratio = measure.ratio_of(base, own)
     candidate.note(
         latency_ms=own.latency(),
-        speedup=base.latency().p10 / own.latency().p10,  # of few rounds, the undisturbed ones tell more than the median
+        speed_undecided=base.undecided,
+        speedup=ratio.median,
         speedup_low=ratio.low,
         speedup_high=ratio.high,
     )

@@ -12,6 +12,7 @@ from ace_studio.engine.pipeline.compress.job import JobState
 from ace_studio.engine.pipeline.compress.search import evaluation
 from ace_studio.engine.pipeline.compress.search.evaluation import PlanEvaluator
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
+from ace_studio.engine.progress import Reporter
 from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.recipes.plan import Plan, PlanRule, Precision
 from ace_studio.records.results import RunStatus, SearchStep, TargetRun
@@ -177,3 +178,12 @@ def test_a_plan_built_otherwise_stays_only_if_it_is_faster_beside_the_usual_buil
     again.mixture(variant(), MIXED, REASONS)
     assert again.otherwise(again.plans[0], {"groups": "64"}).step.meets is kept
     assert len(built) == 2
+
+
+def test_a_quick_speed_up_is_the_ratio_of_the_two_medians(job, monkeypatch):
+    base, own = (Samples(wall_ms=[ms, ms, 9.0], cpu_ms=[ms] * 3) for ms in (3.0, 2.0))
+    monkeypatch.setattr(evaluation, "time_beside", lambda *given, **named: (base, own))
+    job.reference, job.reporter = None, Reporter()
+    made = Candidate(TARGET, BoundPlan(Plan()), TargetRun(target="t", status=RunStatus.OK))
+    evaluation._time_quickly(job, made)
+    assert (made.run.speedup, made.run.latency_ms.p50) == (1.5, 2.0)
