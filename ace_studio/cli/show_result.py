@@ -60,7 +60,8 @@ def _show_why_not(result: Result, console: Console) -> None:
     """Show why runs failed, and why one that was saved has no figures."""
     for run in result.runs:
         if run.error is not None:
-            console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why})")
+            where = f", at {run.error.where}" if run.error.where else ""
+            console.print(f"{run.target} {run.precision}: {run.error.what} ({run.error.why}){where}")
             if run.error.remedy:
                 console.print(f"  remedy: {run.error.remedy}")
         elif run.not_run and run.artifact:

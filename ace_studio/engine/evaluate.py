@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from ace_studio.engine.flow import Example, measured_places, pooled_outputs, tensor_leaves
+from ace_studio.engine.flow.module_state import state_put_back
 from ace_studio.engine.metrics.score import Score, score_from
 from ace_studio.engine.quantize.fidelity import fidelity_db, measured_sqnr_db
 from ace_studio.records.errors import AceError, ErrorCode, message_of
@@ -51,7 +52,7 @@ def eager_outputs(module: nn.Module, examples: Sequence[Example]) -> list[list[T
 
     Raises: AceError(BAD_INPUT) if they have no elements, or no number in them is finite.
     """
-    with torch.no_grad():
+    with torch.no_grad(), state_put_back(module):
         references = [flat_outputs(module, example) for example in examples]
     numbers = [leaf for outputs in references for leaf in outputs if leaf.numel()]
     if not numbers:

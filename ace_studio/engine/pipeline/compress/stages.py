@@ -14,6 +14,7 @@ from ace_studio.engine import evaluate, measure
 from ace_studio.engine.examples.fitting import size_problem
 from ace_studio.engine.export import prepare_verification
 from ace_studio.engine.flow import Captured, Example
+from ace_studio.engine.flow.module_state import state_put_back
 from ace_studio.engine.fresh import Preparation
 from ace_studio.engine.pipeline.builders import Builders, BuildJob
 from ace_studio.engine.pipeline.compress.building import expect_builds
@@ -70,9 +71,9 @@ def run_stages(job: CompressionJob) -> Outcome:
         if job.recipe.sensitivity.scan is ScanChoice.ON:
             sense_once(job, scanned_precisions(job.recipe))
         try_plans(job, targets)
-        with float_references(job) as references:
+        with float_references(job) as references, state_put_back(job.reference):
             measure_latency(job, references)
-        measure_batches(job)
+            measure_batches(job)
         measure_decoding(job)
         for save in (lambda _: None, export_all):
             save(job)

@@ -185,7 +185,9 @@ def result_columns(
                       tr("Measured by decoding step by step")),
         *(each for name in device_names(runs) for each in _device_columns(runs, name, colours)),
         Column(title="verified", values=[tr("yes") if run.verified else NOTHING for run in runs],
-               tip="Reloaded in a fresh process and compared with the original, also at an unseen size"),
+               tip="Reloaded in a fresh process and compared with the original, also at an unseen size",
+               tips=lambda at: tr("The target computes the same function: compared on {count} inputs",
+                                  count=runs[at].probes) if runs[at].same_function else ""),
     ]  # fmt: skip
 
 
