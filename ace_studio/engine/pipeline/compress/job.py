@@ -168,6 +168,11 @@ class CompressionJob:
         """What the eager module that was captured gives for every example: its own, where it was pruned or trained."""
         return evaluate.eager_outputs(self.captured.module, self.captured.examples)
 
+    def timed(self, calls: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, measure.Samples]:
+        """The calls in turn, on the clock of the device."""
+        timer = measure.timer_for(self.captured.device)
+        return measure.measure_interleaved(calls, rounds=rounds, reporter=self.reporter, timer=timer)
+
     def score_of(self, call: Callable[..., Any], *, what: str) -> Score | None:
         """The metric of a model, sample by sample if it gives that; None if there is no metric."""
         metric = self.loaded.data.evaluate
