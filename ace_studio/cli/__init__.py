@@ -91,9 +91,5 @@ def _check_folder() -> None:
     try:
         Path.cwd()
     except FileNotFoundError as error:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            "The current folder was deleted",
-            why="relative paths mean nothing there, and the engine cannot start",
-            remedy="Change to another folder: cd ~",
-        ) from error
+        why, remedy = "relative paths mean nothing there, and the engine cannot start", "Change to another folder: cd ~"
+        raise AceError.of(ErrorCode.NOT_FOUND, "The current folder was deleted", why=why, remedy=remedy) from error

@@ -58,17 +58,9 @@ def _card(result: Result, number: int, *, is_done: bool) -> Advice:
         )
     card = result.advice[number - 1]
     if not card.change:
-        raise AceError.of(
-            ErrorCode.USAGE,
-            "This card changes nothing in the recipe",
-            why="it describes a manual change",
-            remedy=card.do_first,
-        )
+        why, remedy = "it describes a manual change", card.do_first
+        raise AceError.of(ErrorCode.USAGE, "This card changes nothing in the recipe", why=why, remedy=remedy)
     if card.do_first and not is_done:
-        raise AceError.of(
-            ErrorCode.USAGE,
-            "This card needs a preparation before it can be applied",
-            why=card.do_first,
-            remedy="Do it, and add --done.",
-        )
+        what, remedy = "This card needs a preparation before it can be applied", "Do it, and add --done."
+        raise AceError.of(ErrorCode.USAGE, what, why=card.do_first, remedy=remedy)
     return card

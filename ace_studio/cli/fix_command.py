@@ -45,12 +45,8 @@ def fix_command(  # noqa: PLR0913, PLR0917 - one argument per option of the comm
     """Try fixes for the places where capture stops: each is captured in a copy and compared with eager."""
     console = Console(as_json=as_json)
     if apply_controls and path.suffix != ".toml":
-        raise AceError.of(
-            ErrorCode.USAGE,
-            "--apply-controls needs a recipe to write into",
-            why=f"{path.name} is not a recipe",
-            remedy="Write a recipe for the model, and name that.",
-        )
+        why, remedy = f"{path.name} is not a recipe", "Write a recipe for the model, and name that."
+        raise AceError.of(ErrorCode.USAGE, "--apply-controls needs a recipe to write into", why=why, remedy=remedy)
     recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
     file, line = _place(at, folder)
     request = FixRequest(job="fix", recipe=recipe, folder=str(folder), trust_all=trust, file=file, line=line)

@@ -46,12 +46,8 @@ def plan_command(
         recipe, folder = filled_recipe_for(path, console, entry=entry, inputs=inputs, contain=contain)
         recipe = with_changes(recipe, _changes(values or []))
         if save is not None and save.resolve().parent != folder.resolve():
-            raise AceError.of(
-                ErrorCode.USAGE,
-                f"{save} is not in the folder of {path.name}",
-                why="the paths in a recipe are relative to its folder",
-                remedy=f"Save it in {folder}.",
-            )
+            why, remedy = "the paths in a recipe are relative to its folder", f"Save it in {folder}."
+            raise AceError.of(ErrorCode.USAGE, f"{save} is not in the folder of {path.name}", why=why, remedy=remedy)
         request = TraceRequest(job="plan", recipe=recipe, folder=str(folder), trust_all=trust)
         found = follow(request, console, contain=contain).need(ModelCaptured)
         document: dict[str, Any] = {"format": 1, "status": "ok", "fingerprint": found.fingerprint}

@@ -40,12 +40,10 @@ class SweepProcess:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the thread that reads it
         self._process = subprocess.Popen(
             [self._python, "-P", str(BOOT_FILE), _MODULE],  # its children too are not to import from where it starts
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._printed,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._printed,
             env=clean_environment(LaunchOptions(interpreter=self._python), os.environ),
             start_new_session=os.name == "posix",  # Ctrl-C in the window's terminal is the window's
-        )
+        )  # fmt: skip
         self._thread = threading.Thread(target=self._follow, args=(order,), name="ace-sweep", daemon=True)
         self._thread.start()
 

@@ -18,12 +18,8 @@ def run_artifact(runs: Sequence[TargetRun], index: int, folder: Path) -> Path:
     """
     artifact = runs[index].artifact if 0 <= index < len(runs) else None
     if not artifact:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            "This run has no artifact",
-            why="Its target failed, or writes nothing to disk",
-            remedy="Choose a run whose status is ok",
-        )
+        why, remedy = "Its target failed, or writes nothing to disk", "Choose a run whose status is ok"
+        raise AceError.of(ErrorCode.NOT_FOUND, "This run has no artifact", why=why, remedy=remedy)
     source = folder / artifact
     if leads_out(source, folder):
         raise AceError.of(
@@ -44,12 +40,8 @@ def artifact_files(artifact: Path) -> tuple[Path, ...]:
     if artifact.is_dir():
         return _inside(artifact, sorted(artifact.rglob("*")))
     if not artifact.is_file():
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            f"The artifact {artifact.name} no longer exists",
-            why=f"{artifact} was moved or deleted after the run",
-            remedy="Run again",
-        )
+        why, remedy = f"{artifact} was moved or deleted after the run", "Run again"
+        raise AceError.of(ErrorCode.NOT_FOUND, f"The artifact {artifact.name} no longer exists", why=why, remedy=remedy)
     stem = artifact.name[: -len(artifact.suffix)] if artifact.suffix else artifact.name
     beside = (artifact.with_name(stem + suffix) for suffix in COMPANIONS.get(artifact.suffix, ()))
     return _inside(artifact.parent, [artifact, *beside])

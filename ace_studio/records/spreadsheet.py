@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from ace_studio.records.errors import visible
 
-_STARTS = ("=", "+", "-", "@", "\t")
-"""What a formula begins with, or what a spreadsheet takes away in front of one."""
+_STARTS = ("=", "+", "-", "@", "\t", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a formula begins with (also in full width), or what a spreadsheet takes away in front of one."""
+_INNER = re.compile(r"(?<=[;|\n])(?=\s*[=+@\uff1d\uff0b\uff20-])")
+"""Where a formula would begin if a spreadsheet took another separator, as those do whose decimal sign is the comma."""
 _NUMBER = re.compile(r"[+-]?(\d[\d,]*\.?\d*|\.\d+)(e[+-]?\d+)?( ?%| [a-zµ]{1,8})?|[+-]?(inf|nan)|-", re.IGNORECASE)
 
 
@@ -24,7 +26,7 @@ def as_cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     is_formula = value.startswith(_STARTS) and not _NUMBER.fullmatch(value)
-    return visible(f"'{value}" if is_formula else value)
+    return visible(_INNER.sub("'", f"'{value}" if is_formula else value))
 
 
 def spreadsheet_rows(text: str, *, separator: str = "\t") -> list[list[str]]:

@@ -84,12 +84,8 @@ def _check_places(new: Sequence[Path], places: Sequence[Path]) -> None:
     for place in places:
         roots.inside(place)
         if any(place.resolve().is_relative_to(one.resolve()) for one in own):
-            raise AceError.of(
-                ErrorCode.USAGE,
-                f"{place} is not a place for an artifact",
-                why="ACE Studio keeps trust and settings in that folder",
-                remedy="Choose another folder",
-            )
+            why, remedy = "ACE Studio keeps trust and settings in that folder", "Choose another folder"
+            raise AceError.of(ErrorCode.USAGE, f"{place} is not a place for an artifact", why=why, remedy=remedy)
 
 
 def _copy(artifact: Path, files: tuple[Path, ...], target: Path) -> dict[Path, str]:

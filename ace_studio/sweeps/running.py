@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import signal
 import statistics
 import threading
@@ -47,6 +48,8 @@ from ace_studio.sweeps.work import Task, TaskAnswer
 
 JOBS_FOLDER = "jobs"
 _ROW_NAME, _TOPIC_NAME = "row.json", "topic.txt"
+_TOPIC = re.compile(r"ace-studio-[0-9a-f]{12}")
+"""Another is a stranger's: all at a scheduler begin alike, and a topic ends the jobs that begin as it does."""
 _NAME_LENGTH = 32
 """Of the key of a job, in its name at the scheduler."""
 _MOST_STARTS = 2
@@ -204,8 +207,9 @@ class _Running:
         """What the jobs are called at the scheduler: as an earlier call did that had no time to take them back."""
         topic, path = f"ace-studio-{os.urandom(6).hex()}", self._out / JOBS_FOLDER / _TOPIC_NAME
         if self._options.scheduler:
-            with suppress(OSError):
-                return read_plain(path).decode()
+            with suppress(OSError, UnicodeDecodeError):
+                if _TOPIC.fullmatch(kept := read_plain(path).decode()):
+                    return kept
             make_output_folder(path.parent, below=self._out)
             write_atomically(path, topic.encode())
         return topic

@@ -9,6 +9,7 @@ import pytest
 
 from ace_studio.cli import run_command
 from ace_studio.jobs.answer import HANDLERS_VARIABLE
+from ace_studio.jobs.hosts.ssh import FIRST_WORDS
 from ace_studio.records.results import encode_result
 from tests.jobs.devices.runs import write_run
 
@@ -68,3 +69,10 @@ def test_neither_a_sweep_nor_its_workers_import_from_there(ran, monkeypatch):
     code = run_command(["sweep", "a.toml", "--out", "swept", "--workers", "1", "--trust"])
     assert not ran.exists(), ran.read_text()
     assert code == 0
+
+
+def test_a_python_that_knows_no_safe_path_takes_its_program_without_the_folder(ran):
+    program = b"import json, hashlib"
+    words = [sys.executable, "-c", FIRST_WORDS]
+    assert subprocess.run(words, input=b"%d\n%s" % (len(program), program), check=False).returncode == 0
+    assert not ran.exists(), ran.read_text()

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 
@@ -16,6 +17,7 @@ FORMULAS = [
     "-1.5.exe",
     "-1 A1",
     "-1 a(b)",
+    "\uff1d1",
 ]
 
 
@@ -39,8 +41,15 @@ def test_numbers_and_other_words_stay_what_they_are(value):
 
 def test_a_line_end_in_a_name_begins_no_row():
     table = spreadsheet_text([["a\n=1", "b\r=1", "\r=1"]], separator="\t")
-    cells = [["a\n=1", "b\\u000d=1", "\\u000d=1"]]
+    cells = [["a\n'=1", "b\\u000d=1", "\\u000d=1"]]
     assert list(csv.reader(io.StringIO(table, newline=""), delimiter="\t")) == cells
+
+
+@pytest.mark.parametrize("text", ["x;=1+1;y", "x; @SUM(A1)", "x|-2+3", "a\n+1", "x;\uff1d1"])
+def test_a_spreadsheet_that_takes_another_separator_finds_no_formula(text):
+    table = spreadsheet_text([["job", text]])
+    found = [cell for row in table.splitlines() for cell in re.split("[;|,]", row)]
+    assert not any(cell.strip(' "').startswith(("=", "+", "-", "@", "\uff1d")) for cell in found)
 
 
 def test_what_a_spreadsheet_copies_is_read():

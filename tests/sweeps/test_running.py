@@ -423,3 +423,13 @@ def test_a_row_that_lies_in_the_folder_says_nothing_of_where_others_are(tmp_path
     again = _Running(jobs, tmp_path / "out", SweepOptions(), print)
     again.prepare()
     assert again._rows["1"].folder == folder.relative_to(tmp_path / "out").as_posix()
+
+
+@pytest.mark.parametrize("planted", [b"ace-studio", b"", b"\xff", b"ace-studio-0123456789ab\n"])
+def test_a_topic_that_no_sweep_wrote_is_not_taken(tmp_path, planted):
+    path = written(tmp_path / "in")
+    (tmp_path / "out" / "jobs").mkdir(parents=True)
+    (tmp_path / "out" / "jobs" / "topic.txt").write_bytes(planted)
+    sweep = _Running(read_jobs([path]), tmp_path / "out", SweepOptions(scheduler="tcp://box:1"), print)
+    topic = sweep._topic()  # a shorter one would stand for the jobs of every sweep, which would be cancelled
+    assert topic.encode() != planted and sweep._topic() == topic

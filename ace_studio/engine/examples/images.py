@@ -20,6 +20,8 @@ IMAGE_CHANNELS = (1, 3)
 _BILINEAR = 2
 """``PIL.Image.Resampling.BILINEAR``; Pillow is optional."""
 _SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"})
+_FORMATS = ("JPEG", "PNG", "BMP", "WEBP", "GIF", "TIFF")
+"""Those of `_SUFFIXES`. By the content Pillow also takes others, and has Ghostscript run the programs in EPS files."""
 _PILLOW_LINE = "pip install 'pillow>=10,<14'"
 _MOST_TRACED = 8
 """Number of images among which one of another size is looked for."""
@@ -102,16 +104,11 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
     from PIL import Image  # noqa: PLC0415 - optional package
 
     try:
-        with Image.open(path) as opened:
+        with Image.open(path, formats=_FORMATS) as opened:
             yield opened
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise AceError.of(
-            ErrorCode.BAD_FILE,
-            f"{path.name} cannot be read as an image",
-            why=str(error)[:300],
-            remedy="remove it from the folder, or save it again",
-            where=where,
-        ) from error
+        what, remedy = f"{path.name} cannot be read as an image", "remove it from the folder, or save it again"
+        raise AceError.of(ErrorCode.BAD_FILE, what, why=str(error)[:300], remedy=remedy, where=where) from error
 
 
 def _image_files(folder: Path, where: str) -> list[Path]:

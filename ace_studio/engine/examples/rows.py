@@ -236,10 +236,5 @@ def _dtype(name: str, where: str) -> torch.dtype:
         return found
     known = ("float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
     close = difflib.get_close_matches(name, known, n=1)
-    raise AceError.of(
-        ErrorCode.BAD_INPUT,
-        f"'{name}' is no element type",
-        why="known are " + ", ".join(known),
-        remedy=f"Did you mean '{close[0]}'?" if close else "Use one of these.",
-        where=where,
-    )
+    why, remedy = "known are " + ", ".join(known), f"Did you mean '{close[0]}'?" if close else "Use one of these."
+    raise AceError.of(ErrorCode.BAD_INPUT, f"'{name}' is no element type", why=why, remedy=remedy, where=where)

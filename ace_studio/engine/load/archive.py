@@ -3,6 +3,7 @@
 torch reads zips with its own code, which neither checks CRCs nor compares declared sizes with the file.
 """
 
+import lzma
 import zipfile
 import zlib
 from collections import Counter
@@ -61,6 +62,7 @@ class Archive:
 
 DAMAGE = (
     zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, OverflowError,
+    lzma.LZMAError,
 )  # fmt: skip
 """What zipfile raises for damaged members, encryption and unknown compression methods."""
 

@@ -8,10 +8,12 @@ import ast
 import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
-from ace_studio.engine.load.entries import PythonSource, parse_source
+from ace_studio.engine.load.entries import PythonSource, parse_source, read_source, with_bases
 from ace_studio.engine.load.identify import identify
+from ace_studio.engine.load.roles import dotted
 from ace_studio.engine.load.state_match import unwrapped
 from ace_studio.engine.load.stored_tensors import list_tensors_of_file
 from ace_studio.records.errors import AceError
@@ -21,7 +23,7 @@ from ace_studio.records.shards import INDEX_SUFFIX, shard_files
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt")
 _FOLDERS = ("", "weights", "checkpoints", "models")
 _MOST_FILES = 24
-_LARGEST_CODE_BYTES = 1_000_000
+_MOST_CLASSES = 500
 _PLAIN = re.compile(
     r"(ReLU6?|ELU|GELU|SiLU|Mish|Hardswish|Hardsigmoid|Sigmoid|Tanh|Softmax|LogSoftmax|Dropout\dd|Dropout|Pool\dd|Flatten|"
     r"Unflatten|Upsample|PixelShuffle|Identity|Loss|^int|^float|^len|^list|^dict|^tuple|^partial)$"
@@ -103,36 +105,28 @@ def _owns(attributes: frozenset[str], names: list[str]) -> bool:
 
 def _attributes_of(file: Path) -> list[frozenset[str]]:
     try:
-        if file.stat().st_size > _LARGEST_CODE_BYTES:
-            return []
-        return _module_attributes(parse_source(file, file.read_bytes()).tree)
+        return _module_attributes(parse_source(file, read_source(file)).tree)
     except (AceError, OSError):
         return []
 
 
 def _module_attributes(tree: ast.Module) -> list[frozenset[str]]:
     """For each class: the attributes that may hold parameters, its bases' in the same file included."""
-    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    return [_attributes(node, classes, frozenset()) for node in classes.values()]
-
-
-def _attributes(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> frozenset[str]:
-    found = {name for one in ast.walk(node) for name in _assigned(one)}
-    for base in (ast.unparse(each) for each in node.bases):
-        if base in classes and base not in seen:
-            found |= _attributes(classes[base], classes, seen | {node.name})
-    return frozenset(found)
+    nodes = islice((node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)), _MOST_CLASSES)
+    classes = {node.name: node for node in nodes}
+    own = {name: {text for one in ast.walk(node) for text in _assigned(one)} for name, node in classes.items()}
+    return [frozenset[str]().union(*(own[one.name] for one in with_bases(node, classes))) for node in classes.values()]
 
 
 def _assigned(node: ast.AST) -> list[str]:
     """Attributes of self that a statement sets to a call: layers and parameters are made by one."""
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("self.register_buffer", "self.register_parameter"):
+    if isinstance(node, ast.Call) and dotted(node.func) in ("self.register_buffer", "self.register_parameter"):
         return [node.args[0].value] if node.args and _is_text(node.args[0]) else []  # type: ignore[attr-defined]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
     value = getattr(node, "value", None)
-    if not isinstance(value, ast.Call) or _PLAIN.search(ast.unparse(value.func)):
+    if not isinstance(value, ast.Call) or _PLAIN.search(dotted(value.func)):
         return []
-    return [one.attr for one in targets if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self"]
+    return [one.attr for one in targets if isinstance(one, ast.Attribute) and dotted(one.value) == "self"]
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ace_studio.engine.load.entries import PythonSource, list_entries, parse_source
+from ace_studio.engine.load.entries import PythonSource, list_entries, parse_source, read_source
 from ace_studio.engine.load.user_code import UserModules
 from ace_studio.records.entry_choice import likely_entries
 from ace_studio.records.errors import AceError, ErrorCode
@@ -33,7 +33,7 @@ class CodeFile:
     @classmethod
     def read(cls, path: Path) -> CodeFile:
         """Read and parse. Raises: AceError(BAD_FILE) if it is not Python."""
-        content = path.read_bytes()
+        content = read_source(path)
         source = parse_source(path, content)
         return cls(path, content, hashlib.sha256(content).hexdigest(), source, list_entries(source))
 

@@ -5,20 +5,22 @@ import copy
 import io
 import tokenize
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_studio.engine.load.roles import with_roles
-from ace_studio.engine.load.sniff import bad_file
+from ace_studio.engine.load.roles import dotted, with_roles
+from ace_studio.engine.load.sniff import bad_file, size_of
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import EntryPoint
+from ace_studio.records.safe_file import open_plain
 
-_LARGEST_SOURCE_BYTES = 10_000_000
+_LARGEST_SOURCE_BYTES = 2_000_000
 _MODULE_BASES = frozenset({"nn.Module", "torch.nn.Module", "Module", "LightningModule", "PreTrainedModel"})
 _MODEL_NAMES = ("model", "net", "network")
 _NO_MODEL_NAMES = ("loss", "criterion")
 _LONGEST_SIGNATURE = 200
+_MOST_BASES = 50
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -47,6 +49,12 @@ class PythonSource:
         return any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(self.tree))
 
 
+def read_source(path: Path) -> bytes:
+    """The bytes of a file for `parse_source`, which refuses more than are read of a larger one. Raises: OSError."""
+    with open_plain(path) as stream:
+        return stream.read(_LARGEST_SOURCE_BYTES + 1)
+
+
 def parse_source(path: Path, content: bytes) -> PythonSource:
     """Parse Python source.
 
@@ -54,7 +62,7 @@ def parse_source(path: Path, content: bytes) -> PythonSource:
     """
     if len(content) > _LARGEST_SOURCE_BYTES:
         raise bad_file(
-            path, f"has {len(content)} bytes, too many for Python source", remedy="give the file with the model"
+            path, f"has {size_of(path)} bytes, too many for Python source", remedy="give the file with the model"
         )
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
@@ -89,9 +97,10 @@ def syntax_problem(path: Path, error: SyntaxError) -> AceError:
 def list_entries(source: PythonSource) -> tuple[EntryPoint, ...]:
     """List the public functions, classes and models at the top level; the last definition of a name counts."""
     classes = {node.name: node for node in _definitions(source.tree.body) if isinstance(node, ast.ClassDef)}
+    inits = {name: init for name, node in classes.items() if (init := _own_init(node))}
     found: dict[str, EntryPoint] = {}
     for node in _definitions(source.tree.body):
-        entry = _class_entry(node, classes) if isinstance(node, ast.ClassDef) else _other_entry(node, classes)
+        entry = _class_entry(node, classes, inits) if isinstance(node, ast.ClassDef) else _other_entry(node, classes)
         if entry is not None and not entry.name.startswith("_"):
             found.pop(entry.name, None)
             found[entry.name] = entry
@@ -113,8 +122,8 @@ def _holds_a_model(name: str, value: ast.expr, classes: dict[str, ast.ClassDef])
     """Whether a variable is called a model, or is made by calling a module class of the file: ``Net(8).eval()``."""
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         value = value.func.value
-    made_by = classes.get(ast.unparse(value.func)) if isinstance(value, ast.Call) else None
-    is_made = made_by is not None and _is_module(made_by, classes, frozenset())
+    made_by = classes.get(dotted(value.func)) if isinstance(value, ast.Call) else None
+    is_made = made_by is not None and _is_module(made_by, classes)
     return name.endswith(_MODEL_NAMES) or (is_made and not name.endswith(_NO_MODEL_NAMES))
 
 
@@ -157,8 +166,10 @@ def _function_entry(node: _Function | ast.Assign) -> EntryPoint:
     )
 
 
-def _class_entry(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> EntryPoint:
-    init = _find_init(node, classes, frozenset())
+def _class_entry(
+    node: ast.ClassDef, classes: dict[str, ast.ClassDef], inits: Mapping[str, ast.FunctionDef]
+) -> EntryPoint:
+    init = next((inits[one.name] for one in with_bases(node, classes) if one.name in inits), None)
     arguments = ast.arguments([], [], None, [], [], None, []) if init is None else _without_self(init.args)
     return EntryPoint(
         name=node.name,
@@ -167,33 +178,30 @@ def _class_entry(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> EntryP
         signature=_signature(arguments, None),
         summary=_summary(node),
         required_arguments=_required(arguments),
-        is_module=_is_module(node, classes, frozenset()),
+        is_module=_is_module(node, classes),
     )
 
 
-def _find_init(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> _Function | None:
-    """The ``__init__`` of the class, or of the first base in this file that has one."""
-    for item in node.body:
-        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-            return item
-    for base in node.bases:
-        name = ast.unparse(base)
-        if name in classes and name not in seen | {node.name}:
-            found = _find_init(classes[name], classes, seen | {node.name})
-            if found is not None:
-                return found
-    return None
+def with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> Iterator[ast.ClassDef]:
+    """The class, and its bases in this file, each once, in the order in which Python looks; at most `_MOST_BASES`."""
+    seen, waiting = {node.name}, [node]
+    while waiting and len(seen) <= _MOST_BASES:
+        yield (one := waiting.pop())
+        new = [name for name in map(dotted, one.bases[:_MOST_BASES]) if name in classes and name not in seen]
+        seen.update(new)
+        waiting += [classes[name] for name in reversed(new)]
 
 
-def _is_module(node: ast.ClassDef, classes: dict[str, ast.ClassDef], seen: frozenset[str]) -> bool:
-    for base in node.bases:
-        name = ast.unparse(base)
-        if name in _MODULE_BASES or name.startswith(("nn.", "torch.nn.")) or name.endswith(".LightningModule"):
-            return True
-        inherited = classes.get(name)
-        if inherited and name not in seen | {node.name} and _is_module(inherited, classes, seen | {node.name}):
-            return True
-    return False
+def _own_init(node: ast.ClassDef) -> ast.FunctionDef | None:
+    return next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+
+
+def _is_module(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> bool:
+    names = (dotted(base) for one in with_bases(node, classes) for base in one.bases[:_MOST_BASES])
+    return any(
+        name in _MODULE_BASES or name.startswith(("nn.", "torch.nn.")) or name.endswith(".LightningModule")
+        for name in names
+    )
 
 
 def _without_self(arguments: ast.arguments) -> ast.arguments:

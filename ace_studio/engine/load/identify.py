@@ -56,12 +56,8 @@ def _identify_folder(path: Path) -> str:
 def _identify_archive(archive: Archive) -> str:
     names = archive.inner_names
     if any(name.startswith("data/aotinductor/") for name in names):
-        raise sniff.bad_file(
-            archive.path,
-            "is a compiled AOTInductor package",
-            why="it holds machine code and no graph to work on",
-            remedy="give the model it was compiled from",
-        )
+        why, remedy = "it holds machine code and no graph to work on", "give the model it was compiled from"
+        raise sniff.bad_file(archive.path, "is a compiled AOTInductor package", why=why, remedy=remedy)
     if "archive_format" in names or "models/model.json" in names or "serialized_exported_program.json" in names:
         return "pt2"
     if "data.pkl" not in names:

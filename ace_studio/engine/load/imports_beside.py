@@ -4,13 +4,13 @@ Imports that are computed while the code runs are not found here. The import gat
 """
 
 import ast
-import hashlib
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
-from ace_studio.engine.load.entries import PythonSource, parse_source
+from ace_studio.engine.load.entries import PythonSource, parse_source, read_source
+from ace_studio.engine.load.sniff import checked_sha256
 from ace_studio.engine.load.trust import CodeToRun
 from ace_studio.engine.load.user_code import is_users_module
 from ace_studio.records.errors import AceError
@@ -37,11 +37,10 @@ def imports_beside(sources: Iterable[PythonSource]) -> list[CodeToRun]:
                 if file.resolve() in seen:
                     continue
                 seen.add(file.resolve())
-                content = file.read_bytes()
+                content = read_source(file)  # a compiled module may be large
                 if content.strip():
                     would_run = (f"{file.name}, which {source.path.name} imports",)
-                    sha256 = hashlib.sha256(content).hexdigest()
-                    found[file.resolve()] = CodeToRun(file.resolve(), sha256, would_run)
+                    found[file.resolve()] = CodeToRun(file.resolve(), checked_sha256(file), would_run)
                 waiting += _parsed(file, content)
     return list(found.values())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ace_studio.engine.load import builders, pickles
 from ace_studio.engine.load.archive import open_archive
 from ace_studio.engine.load.beside import code_beside, weights_beside
-from ace_studio.engine.load.entries import list_entries, parse_source
+from ace_studio.engine.load.entries import list_entries, parse_source, read_source
 from ace_studio.engine.load.exported import input_notes
 from ace_studio.engine.load.huggingface import (
     build_huggingface,
@@ -73,13 +73,13 @@ class Loader:
             return []
         would_run = self.describe(path).would_run
         files = [CodeToRun(file, checked_sha256(file), would_run) for file in self.code_files(path)]
-        sources = [parse_source(file.path, file.path.read_bytes()) for file in files if file.path.suffix == ".py"]
+        sources = [parse_source(file.path, read_source(file.path)) for file in files if file.path.suffix == ".py"]
         listed = {file.path.resolve() for file in files}
         return [*files, *(file for file in imports_beside(sources) if file.path not in listed)]
 
 
 def _describe_python(path: Path) -> FileFacts:
-    source = parse_source(path, path.read_bytes())
+    source = parse_source(path, read_source(path))
     imports = ", ".join(source.imports)
     loads = loads_weights(source.tree)
     return FileFacts(

@@ -17,8 +17,9 @@ from ace_studio.engine.load.sniff import ZIP_MAGIC, bad_file
 LARGEST_PICKLE_BYTES = 64_000_000
 _LEGACY_MAGIC = b"\x8a\x0a" + 0x1950A86A20F9469CFC6C.to_bytes(10, "little")
 _MOST_OPCODES = 3_000_000
-_LEGACY_PICKLES = 4
-"""A file of torch before 1.6 is a magic number, a version, facts about the machine and then the object."""
+_MOST_STEPS = 200_000_000
+_LEGACY_PICKLES = 5
+"""A file of torch before 1.6: a magic number, a version, facts of the machine, the object, the names of its numbers."""
 
 _UNKNOWN_NAME = "a name that is only known at run time"
 
@@ -98,38 +99,53 @@ def unsafe_globals(content: bytes, path: Path, *, most: int = 1) -> tuple[str, .
 
 
 def _globals_of_next(stream: io.BytesIO) -> Iterator[str]:
-    texts = _Texts()
+    stack = _Stack()
     for count, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
         if count > _MOST_OPCODES:
             raise ValueError("too many instructions")
+        texts = stack.follow(opcode, argument, count=count)
         if opcode.name in ("GLOBAL", "INST"):
             yield str(argument).replace(" ", ".", 1)
         elif opcode.name == "STACK_GLOBAL":
-            yield ".".join(texts.recent[-2:]) if len(texts.recent) > 1 else _UNKNOWN_NAME
+            yield ".".join(texts) if len(texts) > 1 and all(texts) else _UNKNOWN_NAME
         elif opcode.name in ("EXT1", "EXT2", "EXT4"):
             yield f"extension {argument}"
-        else:
-            texts.follow(opcode.name, argument, count=count)
 
 
-class _Texts:
-    """The texts that a pickle puts on its stack and into its memo: ``STACK_GLOBAL`` takes its names from there."""
+class _Stack:
+    """What a pickle puts on its stack and into its memo: the text of each value, and how many steps its hash takes.
+
+    A tuple of two that holds the one before twice, sixty times over, takes 2 to the 60 where it is the key of a table.
+    """
 
     def __init__(self) -> None:
-        self.recent: list[str] = []
-        self._memo: dict[int, str] = {}
+        self._values: list[tuple[str, int]] = []
+        self._marks: list[int] = []
+        self._memo: dict[int, tuple[str, int]] = {}
+        self._steps = 0
 
-    def follow(self, name: str, argument: object, *, count: int) -> None:
-        """Apply one instruction. Raises: ValueError if it numbers a memo entry that cannot exist yet."""
-        last = self.recent[-1] if self.recent else ""
-        if isinstance(argument, str) and "UNICODE" in name:
-            self.recent.append(argument)
-        elif name == "MEMOIZE":
-            self._memo[len(self._memo)] = last
-        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
-            number = int(str(argument))
+    def follow(self, opcode: pickletools.OpcodeInfo, argument: object, *, count: int) -> list[str]:
+        """Apply one instruction, and return the texts that it takes. Raises: ValueError, IndexError if it cannot be."""
+        name, before = opcode.name, opcode.stack_before
+        if name == "MARK" or (name == "POP" and self._marks[-1:] == [len(self._values)]):
+            self._marks.append(len(self._values)) if name == "MARK" else self._marks.pop()
+            return []
+        if "PUT" in name or name == "MEMOIZE":
+            number = len(self._memo) if name == "MEMOIZE" else int(str(argument))
             if number > count:  # unpicklers allocate room up to the number: 64 GB for a bad one
                 raise ValueError(f"memo entry {number} after {count} instructions")
-            self._memo[number] = last
-        elif name in ("BINGET", "LONG_BINGET", "GET"):
-            self.recent.append(self._memo.get(int(str(argument)), ""))
+            self._memo[number] = self._values[-1]
+            return []
+        is_marked = pickletools.markobject in before
+        start = self._marks.pop() - before.index(pickletools.markobject) if is_marked else len(self._values)
+        start = max(start if is_marked else start - len(before), 0)  # an unpickler refuses to take more than there is
+        taken, self._values[start:] = self._values[start:], ()
+        steps = sum(size for _, size in taken)
+        self._steps += steps
+        if self._steps > _MOST_STEPS:
+            raise ValueError("its tuples hold each other over and over")
+        made = (argument, 1) if isinstance(argument, str) and "UNICODE" in name else ("", 1 + steps * ("TUPLE" in name))
+        if "GET" in name or name == "DUP":
+            made = taken[0] if name == "DUP" else self._memo.get(int(str(argument)), ("", 1))
+        self._values += [made] * len(opcode.stack_after)
+        return [text for text, _ in taken]

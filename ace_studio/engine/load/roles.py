@@ -22,6 +22,7 @@ _LOADERS = frozenset({"loader", "dataloader", "dataset", "data", "batch", "batch
 _LOADS_WEIGHTS = frozenset(
     {"load_state_dict", "load_file", "load_checkpoint", "load_weights", "load_from_checkpoint", "from_pretrained"}
 )
+_MOST_PARTS = 6
 _TRAINS = frozenset({"backward", "fit"})
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -31,7 +32,7 @@ def with_roles(entries: Iterable[EntryPoint], tree: ast.Module) -> tuple[EntryPo
     listed = tuple(entries)
     nodes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | _Function)}
     modules = frozenset(one.name for one in listed if one.is_module)
-    parts = {call for name in modules for call in _calls(nodes.get(name), modules - {name})}
+    parts = {call for name in modules for call in _calls(nodes.get(name), modules) if call != name}
     return tuple(replace(one, role=_role(one, nodes.get(one.name), modules, parts)) for one in listed)
 
 
@@ -78,7 +79,8 @@ def _makes_a_module(one: EntryPoint, node: ast.AST | None, words: frozenset[str]
     """Whether it returns a module by its annotation, its value or the docstring; else a verb and a noun must say so."""
     returns = one.signature.rpartition("->")[2].strip().strip("\"'") if "->" in one.signature else ""
     if returns:
-        return returns.rpartition(".")[2] in modules | {"Module", "ExportedProgram"} or "Module" in returns
+        name = returns.rpartition(".")[2]
+        return name in modules or name == "ExportedProgram" or "Module" in returns
     made = {name for value in _returned(node) for name in _calls(value, modules)}
     return bool(made or (words & _MODELS and (words & _MAKERS or len(words) <= 2)))
 
@@ -123,7 +125,17 @@ def _calls(node: ast.AST | None, names: frozenset[str]) -> set[str]:
     return {_called(one) for one in ast.walk(node) if isinstance(one, ast.Call)} & names if node else set()
 
 
+def dotted(node: ast.expr) -> str:
+    """``a.b`` of a name with attributes, ``.b`` of another expression with one; of many the last few."""
+    parts: list[str] = []
+    node = node.value if isinstance(node, ast.Subscript) else node  # Base[T]
+    while isinstance(node, ast.Attribute) and len(parts) < _MOST_PARTS:
+        parts.insert(0, node.attr)
+        node = node.value
+    return ".".join([node.id if isinstance(node, ast.Name) else "", *parts])
+
+
 def _called(call: ast.Call) -> str:
     """The last part of what is called: ``load_file``; ``torch.load`` is called so, because others have a load too."""
-    text = ast.unparse(call.func)
+    text = dotted(call.func)
     return "load_state_dict" if text in ("torch.load", "safe_open") else text.rpartition(".")[2]

@@ -14,7 +14,7 @@ HEAD_BYTES = 4096
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 PICKLE_MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _LFS_MAGIC = b"version https://git-lfs.github.com/spec/"
-_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
+_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*+<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
 
 _FOREIGN = tomllib.loads(Path(__file__).with_name("foreign_files.toml").read_text(encoding="utf-8"))["file"]
 
@@ -41,12 +41,8 @@ def check_readable(path: Path) -> None:
     except FileNotFoundError as error:
         raise missing_file(path) from error
     except (OSError, ValueError) as error:
-        raise bad_file(
-            path,
-            "could not be opened",
-            why=getattr(error, "strerror", None) or str(error),
-            remedy="check the path and its permissions",
-        ) from error
+        why, remedy = getattr(error, "strerror", None) or str(error), "check the path and its permissions"
+        raise bad_file(path, "could not be opened", why=why, remedy=remedy) from error
     if not stat.S_ISDIR(mode):
         raise bad_file(path, "is not a regular file", why="it is a device, a pipe or a socket", remedy="choose a file")
 

@@ -103,12 +103,8 @@ def read_state_dicts(path: Path, *, key: str = "") -> tuple[StateDict, ...]:
     """
     found = find_state_dicts(read_checkpoint(path))
     if not found:
-        raise sniff.bad_file(
-            path,
-            "holds no state dict",
-            why="there is no table of names and tensors in it",
-            remedy="save it with torch.save(model.state_dict(), path)",
-        )
+        what, remedy = "holds no state dict", "save it with torch.save(model.state_dict(), path)"
+        raise sniff.bad_file(path, what, why="there is no table of names and tensors in it", remedy=remedy)
     return _below(path, found, key) if key else found
 
 
@@ -250,20 +246,12 @@ def _read_npy(path: Path, file: IO[bytes], length: int) -> Tensor:
         read_header_of = formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0
         shape, is_fortran, dtype = read_header_of(file)
         if dtype.hasobject:
-            raise sniff.bad_file(
-                path,
-                "holds Python objects, not numbers",
-                why="reading them would run code",
-                remedy="save an array of numbers",
-            )
+            why, remedy = "reading them would run code", "save an array of numbers"
+            raise sniff.bad_file(path, "holds Python objects, not numbers", why=why, remedy=remedy)
         needed, present = math.prod(shape) * dtype.itemsize, length - file.tell()
         if needed != present:
-            raise sniff.bad_file(
-                path,
-                "is a damaged or incomplete numpy array",
-                why=f"its header speaks of {needed} bytes, but there are {present}",
-                remedy="save it again",
-            )
+            why, remedy = f"its header speaks of {needed} bytes, but there are {present}", "save it again"
+            raise sniff.bad_file(path, "is a damaged or incomplete numpy array", why=why, remedy=remedy)
         _check_memory(path, needed)
         array = np.frombuffer(file.read(needed), dtype=dtype).reshape(shape, order="F" if is_fortran else "C")
         return torch.from_numpy(np.array(array, dtype=dtype.newbyteorder("="), order="C"))

@@ -39,6 +39,7 @@ _STORED_TYPES = {
 """Types of safetensors as torch calls them."""
 _LARGEST_INPUTS = 2_000_000_000
 _MOST_NUMBERS = _LARGEST_INPUTS // 8
+_MOST_THREADS = 1024
 _BLOCK = 4096
 """So many numbers are drawn, and repeated: for how long a runtime computes, that is random enough."""
 BUDGET_S = 20.0
@@ -116,13 +117,8 @@ def make_order(
     """
     chosen = indices or [at for at, run in enumerate(result.runs) if run.artifact and run.status is RunStatus.OK]
     if not chosen:
-        raise AceError.of(
-            ErrorCode.NOT_FOUND,
-            "There is nothing to measure",
-            why="no run of this result has an artifact",
-            remedy="Run the recipe again, and name a target that saves one",
-            where=str(folder),
-        )
+        why, remedy = "no run of this result has an artifact", "Run the recipe again, and name a target that saves one"
+        raise AceError.of(ErrorCode.NOT_FOUND, "There is nothing to measure", why=why, remedy=remedy, where=str(folder))
     artifacts, problems = [], {}
     for index in chosen:
         try:
@@ -137,7 +133,7 @@ def make_order(
     return Order(
         artifacts=tuple(artifacts),
         inputs=_inputs(result, folder) if artifacts else (),
-        threads=threads if isinstance(threads, int) and threads > 0 else 1,
+        threads=min(threads, _MOST_THREADS) if isinstance(threads, int) and threads > 0 else 1,
         rounds=_recipe_rounds(result),
         problems=problems,
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from json import dumps
 from textwrap import fill, indent
 
+from ace_studio.records.errors import one_line
 from ace_studio.records.results import TargetRun, Warning
 from ace_studio.records.targets import TARGET_ROWS
 from ace_studio.records.tensors import InputFinding, memory_limits, size_limits
@@ -30,7 +31,7 @@ def opening_code(
         return ""
     needed = [one for one in warnings if one.code in ("artifact-options", "artifact-limits")]
     found = [item for one in needed for item in one.options.items() or _OPTION.findall(one.what)]
-    options = "".join(f'"{key}": "{value}", ' for key, value in found)
+    options = "".join(f"{dumps(key)}: {dumps(value)}, " for key, value in found)
     notes = "".join(indent(fill(f"{one.what}.", 88, break_on_hyphens=False), "# ") + "\n" for one in needed)
     checks = "".join(
         f"if inputs[{one.leaf}].shape[{one.dim}] not in range({one.low}, {one.high or sys.maxsize} + 1):\n"
@@ -49,7 +50,7 @@ def _zeros(inputs: Sequence[InputFinding]) -> str:
     """Lines that make arrays of the sizes at which the graph was traced; none if NumPy lacks a type of them."""
     if not inputs or any(not _NUMPY.fullmatch(one.dtype) for one in inputs):
         return ""
-    made = "".join(f"    {_zeros_of(one)},  # {one.name}\n" for one in inputs)
+    made = "".join(f"    {_zeros_of(one)},  # {one_line(one.name)}\n" for one in inputs)
     return f"import numpy\n\ninputs = [  # put your own arrays here\n{made}]\n"
 
 

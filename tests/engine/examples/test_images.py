@@ -57,6 +57,25 @@ def test_a_folder_without_pictures_and_a_model_without_pictures_are_told(tmp_pat
         list(examples_from_images(tmp_path, FORM_X, [X], samples=9))
 
 
+def test_a_picture_that_is_a_program_for_ghostscript_is_not_given_to_it(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "gs"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    box = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
+    (tmp_path / "a.png").write_bytes(box)
+    with pytest.raises(AceError, match=r"a\.png"):
+        list(examples_from_images(tmp_path, FORM_X, [X], samples=9))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp", ".webp", ".gif", ".tif"])
+def test_every_kind_of_picture_is_read(tmp_path, suffix):
+    _save(tmp_path / f"a{suffix}", (0, 0, 0))
+    assert len(_tensors(examples_from_images(tmp_path, FORM_X, [X], samples=9))) == 1
+
+
 def test_without_pillow_the_install_line_is_given(tmp_path, monkeypatch):
     monkeypatch.setattr(images.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(AceError) as caught:

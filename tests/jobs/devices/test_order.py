@@ -118,3 +118,7 @@ def test_sizes_that_somebody_wrote_into_a_result_take_no_memory(folder, sizes):
     with pytest.raises(AceError, match="cannot be made up") as caught:
         order_of(folder, inputs=(finding(sizes=sizes),))
     assert caught.value.problem.code is ErrorCode.BAD_FILE
+
+
+def test_a_result_asks_for_no_more_threads_than_a_machine_may_have(folder):
+    assert order_of(folder, threads=2_000_000).threads == 1024

@@ -100,3 +100,13 @@ def test_the_code_runs_as_it_is_with_zeros_for_the_inputs():
 def test_a_type_that_numpy_lacks_leaves_the_inputs_to_the_user():
     inputs = (InputFinding(name="x", dtype="bfloat16", dims=()),)
     assert "import numpy" not in opening_code(run("eager"), "m.pt2", warnings=(), threads=1, inputs=inputs)
+
+
+def test_names_and_options_of_a_stranger_s_result_are_no_code():
+    evil = '": ran(), "x\nran()\r#\u2028'
+    inputs = (InputFinding(name=evil, dtype="float32", dims=()),)
+    warning = Warning(code="artifact-options", what=evil, options={evil: evil})
+    for target in ("onnxruntime", "openvino"):
+        code = opening_code(run(target), "m.xml", warnings=(warning,), threads=1, inputs=inputs)
+        called = [ast.unparse(one.func) for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Call)]
+        assert "ran" not in called and called

@@ -71,10 +71,12 @@ def build_huggingface(job: LoadJob) -> OpenedModel:
         )
     for file in files:
         check_holds_tensors_only(file)
+    folder.check_names()
     transformers = import_transformers()
     is_step = job.entry_word == STEP_ENTRY
     chosen = find_class(transformers, folder, "" if is_step else job.entry_word)
-    with job.library.user.guard(f"Loading {folder.path.name}"), offline_and_quiet(transformers):
+    runs_code = folder.needs_its_own_code
+    with job.library.user.guard(f"Loading {folder.path.name}"), offline_and_quiet(transformers, runs_code=runs_code):
         try:
             module = _load(chosen, folder, job) if files else _without_weights(chosen, folder)
         except Exception as error:  # the configuration check of newer releases has errors of its own

@@ -77,6 +77,13 @@ class ModelFolder:
                 return shard_files(self.path / index)
         return ()
 
+    def check_names(self) -> None:
+        """Raise AceError(BAD_FILE) if the configuration has timm read a file or a folder that lies anywhere."""
+        text = json.dumps(self.config)
+        if '"checkpoint_path": "' in text or '"local-dir:' in text:
+            what, remedy = "names a file for timm to read", "take that out, and put the weights into the folder"
+            raise bad_file(self.path / CONFIG, what, why="it may lie anywhere", remedy=remedy)
+
     def files(self) -> tuple[Path, ...]:
         """Every file that is read."""
         code = self.code_files if self.needs_its_own_code else ()

@@ -55,12 +55,17 @@ def silence() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def offline_and_quiet(transformers: ModuleType) -> Iterator[None]:
-    """Suppress downloads, progress bars and log messages; ACE Studio reports what matters."""
+def offline_and_quiet(transformers: ModuleType, *, runs_code: bool) -> Iterator[None]:
+    """Suppress downloads, progress bars and log messages; ACE Studio reports what matters.
+
+    Unless the folder ``runs_code`` that is trusted, torch unpickles nothing for any library: a configuration may name
+    files of any kind, such as a checkpoint for timm.
+    """
     chatter = transformers.utils.logging
     level, had_bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
-    before = os.environ.get("HF_HUB_OFFLINE")
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    names = ("HF_HUB_OFFLINE", *(() if runs_code else ("TORCH_FORCE_WEIGHTS_ONLY_LOAD",)))
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
     chatter.set_verbosity_error()
     chatter.disable_progress_bar()
     try:
@@ -70,5 +75,5 @@ def offline_and_quiet(transformers: ModuleType) -> Iterator[None]:
         chatter.set_verbosity(level)
         if had_bars:
             chatter.enable_progress_bar()
-        if before is None:
-            del os.environ["HF_HUB_OFFLINE"]
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})

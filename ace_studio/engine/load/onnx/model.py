@@ -7,6 +7,7 @@ import inspect
 import keyword
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,12 +76,8 @@ class OnnxModule(nn.Module):
         """
         given = dict(zip(self.names, args, strict=False)) | kwargs
         if missing := [name for name in self.names if name not in given]:
-            raise AceError.of(
-                ErrorCode.BAD_INPUT,
-                f"{self.path.name} lacks the input {missing[0]}",
-                why=f"it takes {', '.join(self.names)}",
-                remedy="give every input",
-            )
+            what, remedy = f"{self.path.name} lacks the input {missing[0]}", "give every input"
+            raise AceError.of(ErrorCode.BAD_INPUT, what, why=f"it takes {', '.join(self.names)}", remedy=remedy)
         names = [value.name for value in self.model.graph.output]
         try:
             arrays = self._session().run(names, self._feed(given))
@@ -203,14 +200,17 @@ def _install_line() -> str:
 
 def python_names(names: Sequence[str]) -> list[str]:
     """Unique Python identifiers for names of ONNX."""
-    taken: list[str] = []
+    taken: dict[str, None] = {}
+    tried = Counter[str]()
     for name in names:
         plain = re.sub(r"\W", "_", name) or "input"
         plain = f"_{plain}" if plain[0].isdigit() or keyword.iskeyword(plain) else plain
-        while plain in taken:
-            plain += "_"
-        taken.append(plain)
-    return taken
+        one = plain
+        while one in taken:
+            tried[plain] += 1
+            one = f"{plain}_" if tried[plain] == 1 else f"{plain}_{tried[plain]}"
+        taken[one] = None
+    return list(taken)
 
 
 def dims_of(value: Any) -> tuple[Dim, ...]:
@@ -238,10 +238,11 @@ def vocabularies(graph: Any) -> dict[str, int]:
     came_from: dict[str, str] = {value.name: value.name for value in graph.input}
     found: dict[str, int] = {}
     for node in graph.node:
-        if node.op_type in _SAME_NUMBERS and node.input[0] in came_from:
-            came_from[node.output[0]] = came_from[node.input[0]]
-        elif node.op_type == "Gather" and node.input[0] in rows and (name := came_from.get(node.input[1])):
-            found[name] = min(found.get(name, rows[node.input[0]]), rows[node.input[0]])
+        first, second = (*node.input, "", "")[:2]  # a damaged file may have fewer
+        if node.op_type in _SAME_NUMBERS and first in came_from:
+            came_from |= dict.fromkeys(node.output[:1], came_from[first])
+        elif node.op_type == "Gather" and first in rows and (name := came_from.get(second)):
+            found[name] = min(found.get(name, rows[first]), rows[first])
     return found
 
 

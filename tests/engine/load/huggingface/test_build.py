@@ -152,3 +152,18 @@ def test_a_damaged_folder_says_what_is_wrong(bert, tmp_path):
     index = {"weight_map": {"a": "../outside.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     assert "outside of its folder" in problem_of(tmp_path, "cut").what
+
+
+@pytest.mark.parametrize("more", [{"checkpoint_path": "/elsewhere.pth"}, {"checkpoint_path": "up/../../x.pth"}])
+@pytest.mark.parametrize("is_deep", [True, False])
+def test_a_configuration_names_no_checkpoint_for_timm_to_read(bert, tmp_path, more, is_deep):
+    change_config(copy(bert, tmp_path / "names"), **({"model_args": [more]} if is_deep else more))
+    problem = problem_of(tmp_path, "names")
+    assert problem.code is ErrorCode.BAD_FILE and problem.what == "config.json names a file for timm to read"
+
+
+def test_a_configuration_names_no_folder_for_timm_to_read(bert, tmp_path):
+    change_config(copy(bert, tmp_path / "names"), architecture="local-dir:/elsewhere")
+    assert problem_of(tmp_path, "names").what == "config.json names a file for timm to read"
+    change_config(tmp_path / "names", architecture='a "checkpoint_path": "of words"')
+    assert load(tmp_path, "names").module
