@@ -2,9 +2,9 @@
 
 from ace_studio.engine import disturbance
 
-really_waited_s = disturbance.waited_s
+really_waited_s, really_reference_ms = disturbance.waited_s, disturbance.reference_ms
 
 
 def pretend() -> None:
-    """Let no thread of this process, or of one that is forked from it, seem to wait for a core."""
-    disturbance.waited_s = lambda: 0.0
+    """Let no thread of this process, or of one that is forked from it, seem to wait, and the processor seem steady."""
+    disturbance.waited_s, disturbance.reference_ms = lambda: 0.0, lambda: 0.1

@@ -2,8 +2,9 @@
 
 All candidates and the baseline run in the same rounds, after a warm-up that lasts until the times are stable. Over the
 rounds every candidate follows every other equally often, and a short call is made once untimed before it is timed,
-because the call before it has filled the caches with other weights. Rounds in which other work had the core are left
-out for all candidates, and others are made instead. A speed-up is the ratio of the medians over the same rounds.
+because the call before it has filled the caches with other weights. Rounds in which other work had the core, or the
+processor another speed, are left out for all candidates, and others are made instead. A speed-up is the ratio of the
+medians over the same rounds.
 """
 
 import os
@@ -33,6 +34,8 @@ STABLE_SPREAD = 0.05
 BOOTSTRAP_DRAWS = 2_000
 MOST_WAITING = 0.02
 """Of a round that counts: the time that threads of this process wait for a core, as a share of the round's."""
+MOST_CHANGE = 1.15
+"""Of the time of a reference computation before a round that counts, from the usual; turbo clocks ripple by less."""
 LEAST_ROUNDS = 10
 """Fewer that count decide nothing, and neither does less than a third of what was asked for."""
 MORE_S = (1.0, 30.0)
@@ -47,6 +50,8 @@ class Samples:
     cpu_ms: list[float] = field(default_factory=list)
     undecided: str = ""
     """Why the rounds do not say what is faster; empty if they do."""
+    is_throttled: bool = False
+    """Whether that is the processor's speed."""
 
     def latency(self) -> Latency:
         """Percentiles over the rounds."""
@@ -153,7 +158,6 @@ def measure_interleaved(
     rounds: int,
     reporter: Reporter,
     timer: Timer = wall_clock_ms,
-    between: Callable[[], object] = lambda: None,
 ) -> dict[str, Samples]:
     """Measure every call in every round, in balanced order, until enough rounds were undisturbed or time is up.
 
@@ -163,7 +167,6 @@ def measure_interleaved(
         reporter: Receives the progress; may cancel between samples.
         timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU, which other work on a core does not
             disturb.
-        between: Called before each round and after the last.
     """
     repeats: dict[str, int] = {}
     leading: set[str] = set()
@@ -175,10 +178,12 @@ def measure_interleaved(
             leading.add(name)
     orders = balanced_orders(list(calls))
     samples = {name: Samples() for name in calls}
-    taken_s, waiting = list[float](), list[float]()
-    while _needs_more(taken_s, len(quiet := _quiet(waiting)), rounds):
-        reporter.advance(len(quiet) / rounds, f"round {len(quiet) + 1} of {rounds}")
-        between()
+    taken_s, waiting, reference_ms = list[float](), list[float](), list[float]()
+    while (quiet := sum(one <= 1 for one in _disturbances(waiting, reference_ms))) < rounds and (
+        len(taken_s) < rounds or sum(taken_s[rounds:]) < min(max(2 * sum(taken_s[:rounds]), MORE_S[0]), MORE_S[1])
+    ):
+        reporter.advance(quiet / rounds, f"round {quiet + 1} of {rounds}")
+        reference_ms.append(1.0 if timer is cuda_event_ms else disturbance.reference_ms())
         began_s, waited_s = time.perf_counter(), disturbance.waited_s()
         for name in orders[len(taken_s) % len(orders)]:
             if name in leading:
@@ -189,31 +194,31 @@ def measure_interleaved(
         waited_s = disturbance.waited_s() - waited_s
         taken_s.append(time.perf_counter() - began_s)
         waiting.append(0.0 if timer is cuda_event_ms else waited_s / max(taken_s[-1], 1e-9))
-    between()
-    return _undisturbed(samples, waiting, rounds)
+    return _undisturbed(samples, waiting, reference_ms, rounds)
 
 
-def _quiet(waiting: Sequence[float]) -> list[int]:
-    """The rounds in which other work had no core that this process wanted."""
-    return [at for at, share in enumerate(waiting) if share <= MOST_WAITING]
+def _disturbances(waiting: Sequence[float], reference_ms: Sequence[float]) -> list[float]:
+    """How disturbed each round was, by other work or by another speed than the usual; above 1 it does not count."""
+    usual = statistics.median(reference_ms or [1.0])
+    changes = [(max(one / usual, usual / one) - 1) / (MOST_CHANGE - 1) for one in reference_ms]
+    return [max(share / MOST_WAITING, change) for share, change in zip(waiting, changes, strict=True)]
 
 
-def _needs_more(taken_s: Sequence[float], quiet: int, rounds: int) -> bool:
-    """Whether rounds are missing, and there is time for one."""
-    least_s, most_s = MORE_S
-    more_s = min(max(2 * sum(taken_s[:rounds]), least_s), most_s)
-    return quiet < rounds and (len(taken_s) < rounds or sum(taken_s[rounds:]) < more_s)
-
-
-def _undisturbed(samples: Mapping[str, Samples], waiting: Sequence[float], rounds: int) -> dict[str, Samples]:
+def _undisturbed(
+    samples: Mapping[str, Samples], waiting: Sequence[float], reference_ms: Sequence[float], rounds: int
+) -> dict[str, Samples]:
     """The undisturbed rounds; where they are too few the least disturbed ones, which decide nothing."""
-    kept, undecided = _quiet(waiting), ""
+    disturbances, undecided, is_throttled = _disturbances(waiting, reference_ms), "", False
+    kept = [at for at, one in enumerate(disturbances) if one <= 1]
     if len(kept) < max(min(LEAST_ROUNDS, rounds), rounds // 3):
-        share = min(1.0, statistics.fmean(waiting))
-        undecided = f"other work took {share:.0%} of the time: {len(kept)} of {len(waiting)} rounds were undisturbed"
-        kept = sorted(sorted(range(len(waiting)), key=waiting.__getitem__)[:rounds])
+        words = f"other work took {min(1.0, statistics.fmean(waiting)):.0%} of the time"
+        if is_throttled := 2 * sum(share > MOST_WAITING for share in waiting) < len(waiting) - len(kept):
+            times = f"a reference computation took {min(reference_ms):.3g} to {max(reference_ms):.3g} ms"
+            words = f"the processor changed its speed while measuring ({times})"
+        undecided = f"{words}: {len(kept)} of {len(waiting)} rounds were undisturbed"
+        kept = sorted(sorted(range(len(waiting)), key=disturbances.__getitem__)[:rounds])
     return {
-        name: Samples([one.wall_ms[at] for at in kept], [one.cpu_ms[at] for at in kept], undecided)
+        name: Samples([one.wall_ms[at] for at in kept], [one.cpu_ms[at] for at in kept], undecided, is_throttled)
         for name, one in samples.items()
     }
 

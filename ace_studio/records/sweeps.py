@@ -251,13 +251,10 @@ def row_of(job: SweepJob, result: Result) -> SweepRow:
         warnings=tuple(dict.fromkeys(one.code for one in warnings)),
         error=result.error,
     )
-    same = (
-        "target", "speedup", "speedup_low", "speedup_high", "float_speedup", "float_speedup_low", "float_speedup_high",
-        "speed_undecided", "metric", "metric_drop", "sqnr_db", "fidelity_db", "size_bytes", "peak_memory_bytes",
-        "artifact", "verified",
-    )  # fmt: skip
     if chosen is None:
         return row
+    others = {"status", "precision", "latency_ms", "warnings", "error"}
+    same = (set(row.__struct_fields__) & set(chosen.__struct_fields__)) - others
     facts = {name: getattr(chosen.decided, name) for name in same}
     return msgspec.structs.replace(row, precision=chosen.built_words, **facts)
 

@@ -156,7 +156,7 @@ class SweepDevices:
         if chosen is None:
             raise AceError.of(ErrorCode.NOT_FOUND, "The run chose nothing that could be measured")
         target = result.runs[chosen].target
-        floats = [at for at, run in enumerate(result.runs) if (run.target, run.precision) == (target, "fp32")]
+        floats = [at for at, run in enumerate(result.runs) if run.target == target and run.is_exact]
         indices = (chosen, *(at for at in floats if at != chosen and result.runs[at].artifact))
 
         def told(event: dict[str, Any]) -> None:
@@ -193,7 +193,7 @@ class _Order:
 def _row_on(row: SweepRow, result: Result) -> SweepRow:
     assert result.chosen is not None
     name = device_of(row)
-    row = replace(row, **dict.fromkeys(_CLOCKS))
+    row = replace(row, speed_undecided="", **dict.fromkeys(_CLOCKS))
     figure = figure_on(result.runs[result.chosen], name)
     if figure is None:
         problem = Problem(code=ErrorCode.NOT_FOUND, what=f"{name} gave no figure", remedy="Run the sweep again")

@@ -14,7 +14,7 @@ import msgspec
 
 from ace_studio.records.errors import visible
 from ace_studio.records.report_page import page_environment
-from ace_studio.records.results.words import ms_words, ratio_words
+from ace_studio.records.results.words import ms_words
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.spreadsheet import spreadsheet_text
 from ace_studio.records.sweeps import SWEEP_NAME, Axis, RowStatus, SweepReport, SweepRow, with_front
@@ -85,7 +85,7 @@ def report_html(report: SweepReport) -> str:
     measured = [row for row in report.rows if row.status is RowStatus.DONE and row.latency_ms is not None]
     plots, maps = list(_plots(measured)), heat_maps(measured)
     environment = page_environment(Path(__file__).parent)
-    environment.filters |= {"axis": _axis_words, "took": seconds_words, "ms": ms_words, "ratio": ratio_words}
+    environment.filters |= {"axis": _axis_words, "took": seconds_words}
     template = environment.get_template("sweep.html.j2")
     return template.render(report=report, axes=axes, counts=counts, plots=plots, maps=maps)
 

@@ -204,6 +204,7 @@ BENCHMARKS = {
     "start": Benchmark(f"{PREFIX}start", _own, quick="--rounds 2"),
     "scale": Benchmark(f"{PREFIX}scale", _own, quick="--rounds 1 --ops 100 1000 --runs 1 100"),
     "sweep": Benchmark(f"{PREFIX}sweep", _own, quick="--jobs 50 --real 3", needs=("distributed",)),
+    "intervals": Benchmark(f"{PREFIX}intervals", _own, quick="--count 8 --sizes 96"),
     "example": Benchmark("ace_studio", _example, "run {recipe} --out {out} --trust"),
     "layout": Benchmark(
         f"{PREFIX}layout", _layout, "--out {out} --engine {engine}", "--sizes 100 --rounds 2", ("dagre",)

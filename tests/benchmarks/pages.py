@@ -15,16 +15,16 @@ PAGE = HELP / "figures.md"
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 GROUPS = {
     "Capture": ("capture.*", "partial.*", "slow-traces.*"),
-    "Speed": ("kept.*", "peers.*", "mixtures.*", "decode.*", "example.*", "*.ceiling"),
+    "Speed": ("kept.*", "peers.*", "mixtures.*", "decode.*", "intervals.*", "example.*", "*.ceiling"),
     "Fidelity": ("goals.*", "rounding.*", "sensitivity.*"),
     "Time": ("time.*", "builds.*", "sweep.*"),
     "Window": ("start.*", "scale.*", "layout.*", "graph-view.*", "panels.*", "window.*"),
 }
 """Group -> its figures; the first group that fits is that of a figure."""
 ON_PAGE = (
-    "capture.*", "kept.*", "peers.*", "mixtures.faster", "mixtures.builds", "example.speed", "goals.*", "rounding.*",
-    "time.*", "sweep.*", "start.*", "scale.arrival.200000", "scale.layout.200000", "scale.list.10000", "layout.*",
-    "graph-view.*", "panels.*", "window.*",
+    "capture.*", "kept.*", "peers.*", "mixtures.faster", "mixtures.builds", "intervals.*", "example.speed", "goals.*",
+    "rounding.*", "time.*", "sweep.*", "start.*", "scale.arrival.200000", "scale.layout.200000", "scale.list.10000",
+    "layout.*", "graph-view.*", "panels.*", "window.*",
 )  # fmt: skip
 """What the page shows, in this order, besides everything that is lost."""
 IN_README = ("kept.held", "capture.time", "capture.whole", "peers.held", "goals.held", "time.mobilenet_v2")

@@ -104,10 +104,15 @@ def test_rounds_that_decide_nothing_give_an_interval_around_1():
 
 
 class Disturbed:
-    """Rounds of a second each, without a clock of the machine: a script says in which the process waits for a core."""
+    """Rounds of a second each, without a clock of the machine: a script says in which the process waits for a core.
 
-    def __init__(self, monkeypatch, waits):
+    Another says how long the reference computation takes before each.
+    """
+
+    def __init__(self, monkeypatch, waits=(0.0,) * 99, reference_ms=(0.1,) * 99):
         self.waits, self.now_s, self.waited_s = iter(waits), 0.0, 0.0
+        times = iter(reference_ms)
+        monkeypatch.setattr(measure.disturbance, "reference_ms", lambda: next(times))
         monkeypatch.setattr(measure.disturbance, "waited_s", lambda: self.waited_s)
         clock = SimpleNamespace(perf_counter=lambda: self.now_s, process_time_ns=lambda: 0)
         monkeypatch.setattr(measure, "time", clock)
@@ -144,6 +149,28 @@ def test_the_time_for_more_rounds_ends_and_what_is_undisturbed_by_then_is_enough
     machine = Disturbed(monkeypatch, itertools.cycle([0.0, *[0.5] * 4]))
     samples = machine.measured(30)
     assert (machine.made, len(samples.wall_ms), samples.undecided) == (60, 12, "")
+
+
+def test_rounds_at_another_speed_of_the_processor_are_left_out_whether_it_is_slower_or_faster(monkeypatch):
+    machine = Disturbed(monkeypatch, reference_ms=itertools.cycle([0.1, 0.11, 0.2, 0.1, 0.05]))
+    samples = machine.measured(12)
+    assert (machine.made, len(samples.wall_ms), samples.undecided) == (19, 12, "")
+
+
+def test_a_processor_that_stays_at_another_speed_is_measured_at_that(monkeypatch):
+    machine = Disturbed(monkeypatch, reference_ms=itertools.chain([0.1] * 4, itertools.repeat(0.2)))
+    samples = machine.measured(12)
+    assert (machine.made, samples.undecided) == (16, "")
+
+
+def test_one_that_never_keeps_its_speed_decides_nothing_and_the_reason_is_said(monkeypatch):
+    machine = Disturbed(monkeypatch, reference_ms=(0.1 * 1.2**at for at in itertools.count()))
+    samples = machine.measured(12)
+    assert samples.is_throttled
+    assert samples.undecided.startswith(
+        "the processor changed its speed while measuring (a reference computation took 0.1"
+    )
+    assert len(samples.wall_ms) == 12
 
 
 def test_equal_candidates_have_one_inside_the_interval():

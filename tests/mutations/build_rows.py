@@ -98,8 +98,8 @@ BUILD_ROWS = (
     Mutation(
         name="speedup-upside-down",
         path=f"{COMPRESS}/timing.py",
-        old='**_ratio_facts("speedup", base, one)',
-        new='**_ratio_facts("speedup", one, base)',
+        old='**ratio_facts("speedup", base, one)',
+        new='**ratio_facts("speedup", one, base)',
         tests=("engine/pipeline/compress/test_timing.py",),
         harm="A run that is twice as fast is reported as half as fast.",
     ),

@@ -10,7 +10,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.report_page import page_environment
 from ace_studio.records.results import Baseline, Latency, Result, RunStatus, TargetRun
 from ace_studio.records.results.on_devices import device_section
-from ace_studio.records.results.words import drop_words, measured_words, megabytes, metric_words, ms_words, ratio_words
+from ace_studio.records.results.words import drop_words, measured_words, megabytes, metric_words, ratio_words
 from ace_studio.records.safe_file import write_atomically
 from ace_studio.records.time_words import time_words
 
@@ -45,8 +45,8 @@ def write_report(result: results.Result, table: GraphTable | None, folder: Path)
 
 def _report_html(result: results.Result, table: GraphTable | None, picture: str) -> str:
     environment = page_environment(Path(__file__).parent)
-    environment.filters.update(number=_number, ms=ms_words, megabytes=megabytes, part=_part)
-    environment.filters.update(metric=metric_words, drop=drop_words, ratio=ratio_words, devices=device_section)
+    environment.filters.update(number=_number, megabytes=megabytes, part=_part)
+    environment.filters.update(metric=metric_words, drop=drop_words, devices=device_section)
     template = environment.get_template("report.html.j2")
     return template.render(
         result=result, took=time_words(result), picture=picture, name=table.name if table else "model"
@@ -73,9 +73,7 @@ def comparison_svg(result: Result) -> str:
     """
     baseline, environment = result.baseline or Baseline(), result.environment
     measured = (baseline.latency_ms, *(run.latency_ms for run in result.runs))
-    pages = page_environment(Path(__file__).parent)
-    pages.filters["ms"] = ms_words
-    template = pages.get_template("comparison.svg.j2")
+    template = page_environment(Path(__file__).parent).get_template("comparison.svg.j2")
     return template.render(
         baseline=baseline,
         rows=[_row(run, is_chosen=index == result.chosen) for index, run in enumerate(result.runs)],

@@ -19,7 +19,7 @@ from ace_studio.gui.style import Theme, number, told, tr
 from ace_studio.gui.widgets.layouts import GAP, TIGHT, BesideOrAbove, Flow, column, row, split
 from ace_studio.gui.widgets.panel import Panel
 from ace_studio.gui.widgets.small import ElidedLabel, ProgressBar, allow, button, label, plain_text, quiet, tip_text
-from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, latency_text, plural, seconds_text, speedup_text
+from ace_studio.gui.words.formatting import ATTEMPT_LOOKS, ms_text, plural, seconds_text, speedup_text
 from ace_studio.gui.words.problems import not_run_words
 from ace_studio.gui.words.steps import why_not, why_not_asked
 from ace_studio.records.errors import visible
@@ -156,7 +156,7 @@ class RunPanel(Panel):
         self._running_item = None
         # The targets are what counts; the steps grow, and would push them out of sight.
         if document.baseline is not None and document.baseline.latency_ms is not None:
-            self._step(document.baseline.name, latency_text(document.baseline.latency_ms), "")
+            self._step(document.baseline.name, ms_text(document.baseline.latency_ms.p50), "")
         for run, stage in zip(document.runs, stage_words(document), strict=True):
             is_bad = run.status is RunStatus.FAILED
             name = f"{run.target} {run.built_words}".strip()
@@ -257,7 +257,7 @@ def _run_text(run: TargetRun) -> str:
         return told(run.error.what) if run.error else tr(run.status.value)
     if run.latency_ms is None:
         return not_run_words(run) if run.not_run else tr("built")
-    parts = [latency_text(run.latency_ms), speedup_text(run).text]
+    parts = [ms_text(run.latency_ms.p50), speedup_text(run).text]
     return ", ".join(part for part in (*parts, tr("verified") if run.verified else "") if part)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ace_studio.gui.style import number, tr
 from ace_studio.records.graph import sizes_of
-from ace_studio.records.results import AttemptStatus, Latency, TargetRun
+from ace_studio.records.results import AttemptStatus, TargetRun
 from ace_studio.records.results.words import digits_of
 from ace_studio.session.comparison.figures import Difference
 from ace_studio.session.kept.history import RunSummary
@@ -31,13 +31,8 @@ def count_text(count: float | None, unit: str = "") -> str:
 
 def ms_text(latency_ms: float | None) -> str:
     """A time in milliseconds with four digits, in microseconds or seconds where that reads better."""
-    if latency_ms is None:
-        return NOTHING
-    if latency_ms < 0.1:
-        return f"{_digits(latency_ms * 1e3)} µs"
-    if latency_ms >= 10_000:
-        return f"{_digits(latency_ms / 1e3)} s"
-    return f"{_digits(latency_ms)} ms"
+    unit = Unit.of([latency_ms])
+    return NOTHING if latency_ms is None else f"{unit.text(latency_ms)} {unit.name}"
 
 
 TIMES = ((0.1, "µs", 1e3), (10_000.0, "ms", 1.0), (math.inf, "s", 1e-3))
@@ -70,11 +65,6 @@ class Unit:
     def number(self, value: float | None) -> str:
         """A value that is in this unit already."""
         return NOTHING if value is None else _digits(value, self.digits)
-
-
-def latency_text(latency: Latency | None) -> str:
-    """The median latency."""
-    return ms_text(latency.p50 if latency else None)
 
 
 def seconds_text(seconds: float) -> str:
@@ -114,10 +104,7 @@ def ratio_text(ratio: float | None) -> str:
 def run_text(run: RunSummary) -> str:
     """A run of the history in one line, as `RunSummary.summary` has it, in the language of the window."""
     parts = [tr(run.status.replace("-", " ")), f"{run.target} {run.precision}".strip()]
-    if run.latency_ms is not None:
-        parts.append(ms_text(run.latency_ms))
-    if run.speedup is not None:
-        parts.append(ratio_text(run.speedup))
+    parts += [show(one) for one, show in ((run.latency_ms, ms_text), (run.speedup, ratio_text)) if one is not None]
     if run.float_speedup is not None:
         parts.append(tr("{times} against fp32 there", times=ratio_text(run.float_speedup)))
     if run.metric_drop is not None:
@@ -137,24 +124,26 @@ class RatioText:
 
 def speedup_text(run: TargetRun) -> RatioText:
     """The speed-up over the original with its 95 % interval, or that there is no measurable difference."""
-    return _ratio_text(run.speedup, run.speedup_low, run.speedup_high, run.speed_undecided)
+    return _ratio_text(run, "speedup")
 
 
 def float_speedup_text(run: TargetRun) -> RatioText:
     """The same over fp32 in the same runtime, or that it was not measured; nothing for the fp32 run itself."""
     if run.lacks_float_time:
         return RatioText(text=tr("not measured"), interval="", is_clear=False)
-    return _ratio_text(run.float_speedup, run.float_speedup_low, run.float_speedup_high, run.speed_undecided)
+    return _ratio_text(run, "float_speedup")
 
 
-def _ratio_text(ratio: float | None, low: float | None, high: float | None, undecided: str) -> RatioText:
+def _ratio_text(run: TargetRun, name: str) -> RatioText:
+    ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
     if ratio is None:
         return RatioText(text=NOTHING, interval="", is_clear=False)
     interval, times = "", ratio_text(ratio)
     if low is not None and high is not None:
         interval = f"{number(low, '.2f')} – {number(high, '.2f')}"
-    if undecided:
-        return RatioText(text=tr("not decided"), interval=f"{undecided}: {times}  {interval}", is_clear=False)
+    if run.speed_undecided:
+        interval = f"{run.speed_undecided}: {times}  {interval}"
+        return RatioText(text=tr("not decided"), interval=interval, is_clear=False)
     if low is not None and high is not None and low <= 1 <= high:
         return RatioText(text=tr("no difference seen"), interval=interval, is_clear=False)
     return RatioText(text=times, interval=interval, is_clear=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 from operator import attrgetter
 
@@ -163,12 +164,19 @@ WITHIN_OTHERS = frozenset({"fused", "folded"})
 NOT_REPORTED = frozenset({"unknown", ""})
 
 
-def _count(ops: tuple[OpReport, ...]) -> Counter[tuple[str, str, str]]:
+_NOT_OWN = WITHIN_OTHERS | NOT_REPORTED
+
+
+def _count(ops: tuple[OpReport, ...]) -> list[tuple[tuple[str, str, str], int]]:
     """How many ops have each operator, planned and actual precision.
 
     Counted without a loop of Python, and once: the window asks this of every run, and a run may have 50,000 ops.
     """
-    return Counter(map(attrgetter("op", "planned", "actual"), ops))
+    return list(Counter(map(attrgetter("op", "planned", "actual"), ops)).items())
+
+
+def _sums(counts: Iterable[tuple[str, int]]) -> Counter[str]:
+    return sum((Counter({name: count}) for name, count in counts), Counter())
 
 
 _counted = kept_by_identity(_count, count=16)
@@ -278,49 +286,39 @@ class TargetRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def op_precisions(self) -> Counter[str]:
         """How many ops have each precision as read back, without those that the runtime does not report."""
-        found: Counter[str] = Counter()
-        for (_, _, actual), count in _counted(self.ops).items():
-            found[actual] += 0 if actual in WITHIN_OTHERS | NOT_REPORTED else count
-        return +found
+        return _sums((actual, count) for (_, _, actual), count in _counted(self.ops) if actual not in _NOT_OWN)
 
     @property
     def planned_precisions(self) -> Counter[str]:
         """How many ops are planned at each precision."""
-        planned: Counter[str] = Counter()
-        for (_, precision, _), count in _counted(self.ops).items():
-            planned[precision] += count
-        return planned
+        return _sums((planned, count) for (_, planned, _), count in _counted(self.ops))
 
     def _at(self) -> tuple[Counter[str], int]:
         """How many ops with arithmetic have each precision, and how many lack the one that was asked for.
 
         All ops count where none of them holds any.
         """
-        known = [kind for kind in _counted(self.ops).items() if kind[0][2] not in WITHIN_OTHERS | NOT_REPORTED]
-        found: Counter[str] = Counter()
-        missed = 0
-        for (_, planned, actual), count in [one for one in known if is_weighted(one[0][0])] or known:
-            found[actual] += count
-            missed += count if planned == self._asked != actual else 0
-        return found, missed
+        known = [one for one in _counted(self.ops) if one[0][2] not in _NOT_OWN]
+        counted = [one for one in known if is_weighted(one[0][0])] or known
+        missed = sum(count for (_, planned, actual), count in counted if planned == self._asked != actual)
+        return _sums((actual, count) for (_, _, actual), count in counted), missed
 
     @property
     def built_precision(self) -> str:
         """`precision`, or that of most ops if fewer than half of those that the plan asked it for have it."""
         found, missed = self._at()
-        built = found[self._asked]
-        is_built = self._asked == "fp32" or not found or (built and built >= missed)
+        is_built = self._asked == "fp32" or not found or found[self._asked] >= max(1, missed)
         return self.precision if is_built else found.most_common(1)[0][0]
 
     @property
     def built_words(self) -> str:
         """``int8-static``, or ``fp32 (3 of 41 ops int8-static)`` where too few ops have what was asked for."""
         built, (found, _) = self.built_precision, self._at()
+        words = f"{found[self._asked]} of {found.total()} ops"
         if built != self.precision:
-            return f"{built} ({found[self._asked]} of {found.total()} ops {self._asked})"
-        parts = [f"{name} {value}" for name, value in self.options.items()]
-        if self._asked != "fp32" and 2 * found[self._asked] < found.total():
-            parts.insert(0, f"{found[self._asked]} of {found.total()} ops")
+            return f"{built} ({words} {self._asked})"
+        parts = [words] if self._asked != "fp32" and 2 * found[self._asked] < found.total() else []
+        parts += [f"{name} {value}" for name, value in self.options.items()]
         return f"{built} ({', '.join(parts)})" if parts else built
 
     @property

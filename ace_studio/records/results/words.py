@@ -1,12 +1,7 @@
 """Figures of a result as text: each has the same digits on the command line, in the report and in the window."""
 
-from typing import TYPE_CHECKING
-
-from ace_studio.records.results.runs import Baseline, TargetRun
-
-if TYPE_CHECKING:
-    from ace_studio.records.results import Result
-    from ace_studio.records.sweeps import SweepRow
+from ace_studio.records.results import Baseline, Result, TargetRun
+from ace_studio.records.sweeps import SweepRow
 
 
 def digits_of(value: float, count: int = 4) -> str:
@@ -20,7 +15,7 @@ def ms_words(latency_ms: float | None) -> str:
     return "" if latency_ms is None else format(latency_ms, digits_of(latency_ms))
 
 
-def measured_words(result: "Result") -> str:
+def measured_words(result: Result) -> str:
     """How the latencies were measured: ``input 1x3x32x32, 1 thread(s), 30 rounds``; empty if nothing was."""
     if result.baseline is None or result.baseline.latency_ms is None:
         return ""
@@ -33,7 +28,7 @@ def megabytes(size_bytes: int | None) -> str:
     return "" if size_bytes is None else f"{size_bytes / 1e6:.3f} MB"
 
 
-def ratio_words(run: "TargetRun | SweepRow", name: str) -> str:
+def ratio_words(run: TargetRun | SweepRow, name: str) -> str:
     """A speed-up with its interval; one whose interval contains 1 is not called a speed-up."""
     ratio, low, high = (getattr(run, name + end) for end in ("", "_low", "_high"))
     if ratio is None:

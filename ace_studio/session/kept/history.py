@@ -95,14 +95,13 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     def summary(self) -> str:
         """The run in one line: what was chosen, and its figures."""
         parts = [self.status, f"{self.target} {self.precision}".strip()]
-        if self.latency_ms is not None:
-            parts.append(f"{ms_words(self.latency_ms)} ms")
-        if self.speedup is not None:
-            parts.append(f"{self.speedup:.2f}x")
-        if self.float_speedup is not None:
-            parts.append(f"{self.float_speedup:.2f}x over fp32 there")
-        if self.metric_drop is not None:
-            parts.append(f"metric drop {self.metric_drop:.2%}")
+        figures = (
+            (self.latency_ms, f"{ms_words(self.latency_ms)} ms"),
+            (self.speedup, "{:.2f}x"),
+            (self.float_speedup, "{:.2f}x over fp32 there"),
+            (self.metric_drop, "metric drop {:.2%}"),
+        )
+        parts += [form.format(figure) for figure, form in figures if figure is not None]
         return ", ".join(part for part in parts if part)
 
 

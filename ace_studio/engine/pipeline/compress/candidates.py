@@ -19,6 +19,7 @@ from ace_studio.records.graph import GraphTable
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.recipes.recipe import Goal, ImproveMethod, Objective, Recipe
 from ace_studio.records.results import Baseline, CaptureReport, ParetoPoint, RunStatus, SupportStatus, TargetRun
+from ace_studio.records.results.words import ratio_words
 from ace_studio.records.targets import targets_for
 
 SEARCH_ORDER = (Precision.INT8_STATIC, Precision.INT8_DYNAMIC, Precision.BF16, Precision.FP32)
@@ -196,14 +197,13 @@ def prefer_exact(
         run = runs[best]
         floats = [i for i in finished if runs[i].target == name and runs[i].is_exact]
         exact = best if best in floats else min(floats, key=order, default=None)
-        speedup, low, high = (getattr(run, field_name + end) for end in ("", "_low", "_high"))
+        speedup, low = getattr(run, field_name), getattr(run, f"{field_name}_low")
         if exact in (None, best) or speedup is None or is_clearly_faster(speedup, low):
             continue
         if not misses(finished[exact], goal):
-            range_words = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"
             other = f"{name} fp32" if field_name == "float_speedup" else "the original"
-            why = f"{run.target} {run.built_words} is not clearly faster than {other} ({speedup:.2f}x{range_words})"
-            reasons.append(why)
+            slow = f"{run.target} {run.built_words} is not clearly faster than {other}"
+            reasons.append(f"{slow}, {ratio_words(run, field_name)}")
             best = exact
     if reasons:
         figures, same = finished[best], runs[best].agreement or 0.0

@@ -28,6 +28,7 @@ from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Region, Result, ResultStatus, RunStatus, TargetRun
+from ace_studio.records.results.words import ratio_words
 
 
 @dataclass
@@ -182,11 +183,10 @@ def _float_words(job: CompressionJob, run: TargetRun) -> str:
     is_free = job.recipe.plan.from_goal or run.is_exact
     if is_free or speed is None or run.speed_undecided or is_clearly_faster(speed, low):
         return ""
-    interval = "" if low is None or high is None else f", 95 % interval {low:.2f} to {high:.2f}"
-    figures = f"({speed:.2f}x{interval})"
+    figures = ratio_words(run, "float_speedup")
     if (speed if high is None else high) < 1.0:
-        return f"{run.built_words} does not pay here: fp32 there is faster {figures}"
-    return f"{run.built_words} may not pay here: it is not clearly faster than fp32 there {figures}"
+        return f"{run.built_words} does not pay here: fp32 there is faster, {figures}"
+    return f"{run.built_words} may not pay here: it is not clearly faster than fp32 there, {figures}"
 
 
 def _goal_not_met(job: CompressionJob, best: Candidate) -> Problem:

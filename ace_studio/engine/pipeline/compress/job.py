@@ -168,6 +168,11 @@ class CompressionJob:
         """The eager fp32 module that everything is compared with: the user's own, also if a pruned one is lowered."""
         return self.loaded.original or self.captured.module
 
+    def timed(self, calls: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, measure.Samples]:
+        """The calls in turn, on the clock of the device."""
+        timer = measure.timer_for(self.captured.device)
+        return measure.measure_interleaved(calls, rounds=rounds, reporter=self.reporter, timer=timer)
+
     def score_of(self, call: Callable[..., Any], *, what: str) -> Score | None:
         """The metric of a model, sample by sample if it gives that; None if there is no metric."""
         metric = self.loaded.data.evaluate

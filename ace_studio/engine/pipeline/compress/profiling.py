@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ace_studio.engine.environment import processor_name
 from ace_studio.engine.flow import Captured, CapturedModel
-from ace_studio.engine.measure import measure_interleaved, timer_for
 from ace_studio.engine.node_times import time_nodes
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.improving import ranges_of
@@ -126,8 +125,7 @@ def _explained(
         return tuple(ops), None
     traced, whole_ms = job.captured.example, latency.p50
     if traced.size_words != job.captured.examples[0].size_words and any(op.latency_ms is not None for op in ops):
-        calls, timer = {_WHOLE: timed_call(traced, whole)}, timer_for(job.captured.device)
-        timed = measure_interleaved(calls, rounds=MIN_ROUNDS, reporter=job.reporter, timer=timer)
+        timed = job.timed({_WHOLE: timed_call(traced, whole)}, rounds=MIN_ROUNDS)
         whole_ms = timed[_WHOLE].latency().p50
     ops = within(ops, whole_ms)
     return ops, summary(ops, latency_ms=whole_ms, source=source, measured_input=traced.size_words)

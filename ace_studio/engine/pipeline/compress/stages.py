@@ -10,7 +10,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from ace_studio.engine import evaluate, measure
+from ace_studio.engine import evaluate
 from ace_studio.engine.examples.fitting import size_problem
 from ace_studio.engine.export import prepare_verification
 from ace_studio.engine.flow import Captured, Example
@@ -302,12 +302,7 @@ def _measure_one(job: CompressionJob, example: Example, size: int) -> None:
             alive.append(candidate)
             calls[f"{candidate.label} #{len(alive)}"] = call
     calls = {job.state.baseline.name: timed_call(example, job.reference), **calls}
-    samples = measure.measure_interleaved(
-        calls,
-        rounds=min(_MAX_ROUNDS, job.recipe.measure.rounds),
-        reporter=job.reporter,
-        timer=measure.timer_for(job.captured.device),
-    )
+    samples = job.timed(calls, rounds=min(_MAX_ROUNDS, job.recipe.measure.rounds))
     found = [_throughput(size, one.latency().p50) for one in samples.values()]
     job.state.baseline = msgspec.structs.replace(
         job.state.baseline, throughput=(*job.state.baseline.throughput, found[0])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ace_studio.engine import disturbance, measure
+from ace_studio.engine import measure
 from ace_studio.engine.load import OnnxModule
 from ace_studio.engine.pipeline.compress.candidates import Candidate, original_target
 from ace_studio.engine.pipeline.compress.job import CompressionJob, bound_call, timed_call
@@ -23,37 +23,25 @@ def time_beside(
 ) -> tuple[measure.Samples, measure.Samples]:
     """A few rounds of another model and a candidate in turn: enough for a decision, not for the report."""
     example = job.captured.examples[0]
+    calls = {"other": timed_call(example, other), "candidate": timed_call(example, candidate.lowered)}
     with job.alone():
-        samples = measure.measure_interleaved(
-            {"other": timed_call(example, other), "candidate": timed_call(example, candidate.lowered)},
-            rounds=rounds,
-            reporter=job.reporter,
-            timer=measure.timer_for(job.captured.device),
-        )
+        samples = job.timed(calls, rounds=rounds)
     return samples["other"], samples["candidate"]
 
 
 def _measure_overhead(job: CompressionJob, candidate: Candidate) -> None:
     """Of a small model, what a user's call takes beside the runtime alone: the difference of their medians."""
     example, lowered, latency = job.captured.examples[0], candidate.lowered, candidate.run.latency_ms
-    if (
-        lowered is None
-        or latency is None
-        or latency.p50 >= SMALL_MS
-        or (bare := lowered.bare(example.copied())) is None
-    ):
+    bare = lowered.bare(example.copied()) if lowered is not None and latency and latency.p50 < SMALL_MS else None
+    if lowered is None or bare is None:
         return
-    samples = measure.measure_interleaved(
-        {"module": bound_call(example, CompiledModule(lowered)), "runtime": bare},
-        rounds=max(job.recipe.measure.rounds, MIN_ROUNDS),
-        reporter=job.reporter,
-        timer=measure.timer_for(job.captured.device),
-    )
+    calls = {"module": bound_call(example, CompiledModule(lowered)), "runtime": bare}
+    samples = job.timed(calls, rounds=max(job.recipe.measure.rounds, MIN_ROUNDS))
     more_ms = samples["module"].latency().p50 - samples["runtime"].latency().p50
     candidate.note(overhead_us=round(1e3 * max(0.0, more_ms), 2))
 
 
-def _ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dict[str, float]:
+def ratio_facts(name: str, other: measure.Samples, own: measure.Samples) -> dict[str, float]:
     """The fields of a run that hold a speed-up over another model."""
     ratio = measure.ratio_of(other, own)
     return {name: ratio.median, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
@@ -95,19 +83,8 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     """
     job.reporter.phase(Phase.MEASURE, f"the baseline and {len(job.state.running)} built, in turn")
     calls = _calls_to_time(job, references)
-    is_gpu = job.captured.device.type == "cuda"
-
-    def measured(watch: disturbance.SpeedWatch | None = None) -> dict[str, measure.Samples]:
-        return measure.measure_interleaved(
-            calls,
-            rounds=job.recipe.measure.rounds,
-            reporter=job.reporter,
-            timer=measure.timer_for(job.captured.device),
-            between=watch.look if watch else lambda: None,
-        )
-
     with job.alone():
-        samples, change = (measured(), "") if is_gpu else disturbance.measure_steadily(measured, job.reporter)
+        samples = job.timed(calls, rounds=job.recipe.measure.rounds)
     base = samples.pop(job.state.baseline.name)
     _warn_if_faster(job, base, samples.pop(_GIVEN, None))
     floats = {name: samples.pop(f"{name} fp32, to compare with") for name in references}
@@ -119,14 +96,12 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     if job.loaded.original is None and not is_rounded:  # else another model is lowered than the baseline, or at fp32
         floats.setdefault(original_target(job.loaded.frontend), base)
     for candidate, one in timed:
-        candidate.note(
-            latency_ms=one.latency(), speed_undecided=change or base.undecided, **_ratio_facts("speedup", base, one)
-        )
+        candidate.note(latency_ms=one.latency(), speed_undecided=base.undecided, **ratio_facts("speedup", base, one))
         if not candidate.run.is_exact and (exact := floats.get(candidate.run.target)) is not None:
-            candidate.note(**_ratio_facts("float_speedup", exact, one))
+            candidate.note(**ratio_facts("float_speedup", exact, one))
         _measure_overhead(job, candidate)
         job.tell(candidate)
-    if change:
-        job.reporter.warn("throttling", f"not decided what is faster: {change}, and again when it was repeated")
-    if base.undecided:
+    if base.is_throttled:
+        job.reporter.warn("throttling", f"not decided what is faster: {base.undecided}")
+    elif base.undecided:
         job.reporter.warn("contention", f"not decided what is faster: {base.undecided}")

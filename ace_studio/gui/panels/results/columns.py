@@ -112,10 +112,8 @@ def plan_words(run: TargetRun, step: SearchStep | None) -> str:
     return ", ".join(part for part in parts if part) or NOTHING
 
 
-def result_columns(
-    rows: Sequence[ResultRow], *, colours: Colours, environment: Mapping[str, object] = {}
-) -> list[Column]:
-    """The columns, each with its definition and where its figures come from. ``environment``: of the result."""
+def result_columns(rows: Sequence[ResultRow], *, colours: Colours, where: Mapping[str, object] = {}) -> list[Column]:
+    """The columns, each with its definition and where its figures come from. ``where``: the result's environment."""
     runs = [row.run for row in rows]
     fp32_tip = tr(
         "Latency of the fp32 run in the same runtime over this one, in the same rounds, with the 95 % interval: "
@@ -135,9 +133,9 @@ def result_columns(
         return "\n".join([*words, *(told(warning.what) for warning in rows[at].warnings)])
 
     def measured(at: int) -> str:
-        if (latency := runs[at].latency_ms) is None or not environment:
+        if (latency := runs[at].latency_ms) is None or not where:
             return ""
-        sizes, threads = environment.get("measured_input", ""), environment.get("threads", "")
+        sizes, threads = where.get("measured_input", ""), where.get("threads", "")
         return tr("input {sizes}, threads: {threads}, rounds: {rounds}", sizes=sizes, threads=threads, rounds=latency.n)
 
     notes = [bool(_warned(row) or row.run.not_run) for row in rows]

@@ -245,11 +245,9 @@ class ResultsPanel(Panel):
             self.rows = result_rows(
                 document, is_grouped=self.group_action.isChecked(), hides_dropped=self.dropped_action.isChecked()
             )
-            found = document.comparison
+            found, where = document.comparison, document.result.environment if document.result else {}
             self.model.set_columns(
-                result_columns(
-                    self.rows, colours=self.colours, environment=document.result.environment if document.result else {}
-                )
+                result_columns(self.rows, colours=self.colours, where=where)
                 if found is None
                 else figure_columns(found.rows, self.colours)
             )

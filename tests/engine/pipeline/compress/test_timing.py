@@ -1,16 +1,17 @@
 """Latencies of the baseline and the candidates, in the same rounds."""
 
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from ace_studio.engine import disturbance, measure
-from ace_studio.engine.disturbance import SpeedWatch
+from ace_studio.engine import measure
 from ace_studio.engine.flow import Example, GivenModel
 from ace_studio.engine.pipeline.compress import timing
 from ace_studio.engine.pipeline.compress.candidates import Candidate
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.progress import Reporter
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.recipes.recipe import MeasureChoice, Recipe
@@ -49,13 +50,15 @@ def candidate(name, seconds):
 
 def job(*running, alone=nullcontext, given=None):
     told = []
-    return SimpleNamespace(
+    made = SimpleNamespace(
         state=SimpleNamespace(baseline=Baseline(), running=running),
         captured=SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu")),
         loaded=SimpleNamespace(original=None, frontend="torch", given=given),
         reference=busy_for(0.004), recipe=Recipe(measure=MeasureChoice(rounds=4)), reporter=Reporter(), threads=1,
         alone=alone, told=told, tell=told.append, tell_baseline=lambda: told.append("baseline"),
     )  # fmt: skip
+    made.timed = partial(CompressionJob.timed, made)
+    return made
 
 
 def test_every_candidate_gets_its_speed_up_from_the_rounds_of_the_baseline():
@@ -183,26 +186,19 @@ def test_fp32_that_is_no_candidate_is_measured_in_the_same_rounds():
     assert shared.told == ["baseline", low]
 
 
-def test_where_the_processor_changed_its_speed_nothing_is_called_faster_and_the_result_says_so(monkeypatch):
-    own = candidate("openvino", 0.001)
-    why = "the processor slowed down while measuring"
-    monkeypatch.setattr(disturbance, "measure_steadily", lambda measured, _: (measured(SpeedWatch()), why))
-    shared = job(own)
-    timing.measure_latency(shared)
-    assert own.run.speed_undecided == why
-    assert own.run.speedup is not None
-    (warning,) = [one for one in shared.reporter.warnings if one.code == "throttling"]
-    assert why in warning.what
-
-
-def test_where_other_work_took_the_cores_nothing_is_called_faster_and_the_result_says_so(monkeypatch):
-    samples = measure.Samples([1.0] * 4, [1.0] * 4, "other work took 60% of the time")
+@pytest.mark.parametrize(("is_throttled", "code"), [(False, "contention"), (True, "throttling")])
+def test_where_the_rounds_were_disturbed_nothing_is_called_faster_and_the_result_says_why(
+    is_throttled, code, monkeypatch
+):
+    samples = measure.Samples([1.0] * 4, [1.0] * 4, "other work took 60% of the time", is_throttled)
     monkeypatch.setattr(measure, "measure_interleaved", lambda calls, **_: dict.fromkeys(calls, samples))
     own = candidate("openvino", 0.0)
     shared = job(own)
     timing.measure_latency(shared)
     assert own.run.speed_undecided == "other work took 60% of the time"
-    (warning,) = [one for one in shared.reporter.warnings if one.code == "contention"]
+    assert own.run.speedup is not None
+    (warning,) = shared.reporter.warnings
+    assert warning.code == code
     assert own.run.speed_undecided in warning.what
 
 

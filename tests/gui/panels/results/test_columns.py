@@ -122,6 +122,6 @@ def test_a_latency_says_on_what_and_how_often_it_was_measured():
     rows = [ResultRow(run=run, index=0, plan="")]
     known = {"measured_input": "1x40", "threads": 2}
     for environment, words in ((known, "input 1x40, threads: 2, rounds: 28"), ({}, "")):
-        columns = result_columns(rows, colours=DARK, environment=environment)
+        columns = result_columns(rows, colours=DARK, where=environment)
         latency = next(one for one in columns if one.title.startswith("latency"))
         assert latency.tips(0) == words

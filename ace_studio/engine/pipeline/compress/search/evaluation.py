@@ -20,7 +20,7 @@ from ace_studio.engine.pipeline.compress.search.steps import (
     with_findings,
 )
 from ace_studio.engine.pipeline.compress.search.variants import SearchVariant
-from ace_studio.engine.pipeline.compress.timing import time_beside
+from ace_studio.engine.pipeline.compress.timing import ratio_facts, time_beside
 from ace_studio.engine.pipeline.compress.trying import try_plan
 from ace_studio.engine.targets.base import Target
 from ace_studio.records.goals import is_clearly_faster
@@ -274,14 +274,7 @@ def _time_quickly(job: CompressionJob, candidate: Candidate) -> None:
     """Time a few rounds against the baseline: enough to choose the next build, not to report."""
     job.reporter.phase(Phase.MEASURE, f"{candidate.label}, quickly")
     base, own = time_beside(job, job.reference, candidate, rounds=QUICK_ROUNDS)
-    ratio = measure.ratio_of(base, own)
-    candidate.note(
-        latency_ms=own.latency(),
-        speed_undecided=base.undecided,
-        speedup=ratio.median,
-        speedup_low=ratio.low,
-        speedup_high=ratio.high,
-    )
+    candidate.note(latency_ms=own.latency(), speed_undecided=base.undecided, **ratio_facts("speedup", base, own))
 
 
 def _weigh(job: CompressionJob, candidate: Candidate) -> None:
