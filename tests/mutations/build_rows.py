@@ -90,7 +90,7 @@ BUILD_ROWS = (
     Mutation(
         name="unrun-artifact-verified",
         path=f"{COMPRESS}/saving.py",
-        old="verified=not candidate.run.not_run",
+        old="verified=_is_verified(candidate)",
         new="verified=True",
         tests=("engine/pipeline/compress/test_not_run.py", "engine/pipeline/compress/test_saving.py"),
         harm="An artifact that cannot be run on this machine is called verified.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import tomllib
 import traceback
 from collections import deque
@@ -90,7 +91,7 @@ def _detached(value: Any) -> Any:
 
 def _check_ends(what: str, value: object) -> None:
     """Raises: AceError(USER_CODE) for a value that torch would walk for ever."""
-    if repeats_without_end(value):
+    if repeats_without_end(value, most=sys.float_info.max):
         raise AceError.of(
             ErrorCode.USER_CODE,
             f"{what} lists or tables that repeat their members without end",

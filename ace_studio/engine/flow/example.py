@@ -66,8 +66,10 @@ _FEW_LEAVES = 1_000_000
 _MOST_REPEATS = 10
 
 
-def repeats_without_end(value: object) -> bool:
+def repeats_without_end(value: object, *, most: float = math.inf) -> bool:
     """Whether lists and tables in ``value`` contain each other so often that a walk of all leaves would not end.
+
+    With a finite ``most`` one that contains itself does not count: a walk of it ends with a RecursionError.
 
     Each container is visited once: thirty lists that hold the next one twice have a billion leaves. One that contains
     itself has no end either.
@@ -87,7 +89,7 @@ def repeats_without_end(value: object) -> bool:
             held += len(inner)
             stack.append((one, True))
             stack.extend((item, False) for item in inner)
-    return sizes.get(id(value), 1) > _FEW_LEAVES + _MOST_REPEATS * held
+    return _FEW_LEAVES + _MOST_REPEATS * held < sizes.get(id(value), 1) <= most
 
 
 def measured_places(outputs: Sequence[Tensor]) -> list[int]:

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 
+from ace_studio.engine.flow.example import repeats_without_end
+
 _PLAIN_TYPES = (bool, int, float, str, Tensor, list, dict, set, tuple, deque, type(None))
 
 
@@ -107,7 +109,7 @@ def _is_hooks(name: str, value: object) -> bool:
 def _is_state(name: str, value: object) -> bool:
     if name.startswith("_") and name.endswith(("_hooks", "_modules", "_parameters", "_buffers", "_with_kwargs")):
         return False
-    if name == "training" or not isinstance(value, _PLAIN_TYPES):
+    if name == "training" or not isinstance(value, _PLAIN_TYPES) or repeats_without_end(value):
         return False
     return all(isinstance(leaf, Tensor | bool | int | float | str | None) for leaf in pytree.tree_leaves(value))
 

@@ -1,7 +1,7 @@
 """How close two sets of outputs are, as one number."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import torch
@@ -64,8 +64,9 @@ def fidelity_db(references: Sequence[Sequence[Tensor]], results: Sequence[Sequen
     """What is left of what the outputs say: as `measured_sqnr_db` of all examples, but an output's mean is no signal.
 
     Random answers around 0.5 beside the right ones, which are near 0.5 too, have an SQNR of 30 dB and a fidelity of 0.
-    The mean is taken over the examples, for each place of an output, where four of them or more have one shape; else it
-    is that of all places. Outputs that hardly change say nothing and are left out; None if none is left.
+    The mean is taken over the examples, for each place of an output, where four of them or more have one shape; else,
+    or where the examples are all alike, it is that of all places. An output that is one number everywhere says nothing
+    and is left out; None if none is left.
 
     Shapes: example -> flat outputs, alike in both. Unit: dB in [-200, 200].
     """
@@ -73,26 +74,26 @@ def fidelity_db(references: Sequence[Sequence[Tensor]], results: Sequence[Sequen
     for place in measured_places(references[0]):
         rows = [_as_real(outputs[place]) for outputs in references]
         others = torch.cat([_as_real(outputs[place]).reshape(-1) for outputs in results])
-        wide, centre = torch.cat([row.reshape(-1) for row in rows]), _centre(rows)
+        wide = torch.cat([row.reshape(-1) for row in rows])
         finite = wide.isfinite()
-        signal, energy = float((wide - centre)[finite].square().sum()), float(wide[finite].square().sum())
-        if signal > _LEAST_SIGNAL * energy:
+        energy = float(wide[finite].square().sum())
+        signals = (float((wide - centre)[finite].square().sum()) for centre in _centres(rows))
+        if signal := next((one for one in signals if one > _LEAST_SIGNAL * energy), 0.0):
             is_finite = bool(others[finite].isfinite().all())
             noise = float((wide - others)[finite].square().sum()) if is_finite else math.inf
             found.append(decibels(signal, noise))
     return min(found, default=None)
 
 
-def _centre(rows: Sequence[Tensor]) -> Tensor:
-    """What an output is on average, for each of its places in all examples, flat."""
+def _centres(rows: Sequence[Tensor]) -> Iterator[Tensor]:
+    """What an output is on average, flat: for each of its places in all examples, then of all places."""
     known = [row.where(row.isfinite(), math.nan) for row in rows]
     samples = sum(len(row) if row.dim() > 1 else 0 for row in rows)
     if samples >= _LEAST_SAMPLES and len({row.shape[1:] for row in rows}) == 1:
         mean = torch.cat(known).nanmean(0, keepdim=True)
-    else:
-        flat = torch.cat([row.reshape(-1) for row in known])
-        mean = flat.nanmean() if len(flat) > 1 else torch.zeros(())  # one number cannot vary
-    return torch.cat([mean.expand_as(row).reshape(-1) for row in rows])
+        yield torch.cat([mean.expand_as(row).reshape(-1) for row in rows])
+    flat = torch.cat([row.reshape(-1) for row in known])
+    yield (flat.nanmean() if len(flat) > 1 else torch.zeros(())).expand_as(flat)  # one number cannot vary
 
 
 def _one_sqnr_db(reference: Tensor, candidate: Tensor) -> float:

@@ -73,4 +73,4 @@ def test_nothing_selected_is_nothing_and_text_has_a_line_per_detail():
 
 def test_copied_lines_hold_no_formula_and_no_line_of_their_own():
     group = Group("Op", (Detail("name", '=HYPERLINK("http://x")'), Detail("module", "a\n=1+1")))
-    assert as_text([group]) == 'Op\n\tname\t"\'=HYPERLINK(""http://x"")"\n\tmodule\t"a\n=1+1"'
+    assert as_text([group]) == 'Op\n\tname\t"\'=HYPERLINK(""http://x"")"\n\tmodule\t"a\n\'=1+1"'
