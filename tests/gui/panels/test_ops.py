@@ -144,7 +144,7 @@ def test_every_op_has_a_b_and_their_difference_and_small_ones_are_grey():
     change = next(each for each in columns if each.title == "B - A")
     assert list(change.values) == [None, 0.0, 2.0]
     assert (change.colour(1), change.colour(2)) == (DARK.text_dim, "")
-    assert change.text(2.0) == "+2.00"
+    assert change.text(2.0) == "+2.000"
 
 
 def test_the_table_names_the_op_of_an_onnx_file_beside_that_of_torch():
