@@ -27,7 +27,7 @@ def show_result(result: Result, console: Console, folder: Path) -> None:
     columns = ("target", "precision", "p50 ms", "p10 - p90", "speed-up", "vs fp32", "metric", "drop", "SQNR dB", "size")
     console.print_table((*columns, "verified"), rows, bold_row=chosen_row)
     if words := measured_words(result):
-        console.print(f"Measured with {words} that count")
+        console.print(f"Measured with {words}")
     _show_decoding(result, console)
     show_on_devices(result, console)
     _show_why_not(result, console)

@@ -165,8 +165,7 @@ def measure_interleaved(
         calls: Name -> function without arguments that runs the candidate once.
         rounds: Samples per candidate.
         reporter: Receives the progress; may cancel between samples.
-        timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU, which other work on a core does not
-            disturb.
+        timer: `wall_clock_ms`, or `cuda_event_ms` where the work runs on a GPU, and other work on a core disturbs none.
     """
     repeats: dict[str, int] = {}
     leading: set[str] = set()

@@ -18,6 +18,7 @@ from ace_studio.records.ops import (
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import FinetuneMethod, Objective, PruneMethod
 from ace_studio.records.results import Bound
+from ace_studio.records.results.words import ratio_words
 from ace_studio.records.targets import TARGET_ROWS
 
 WORTH = 1.15
@@ -89,8 +90,8 @@ def lower_the_precision(facts: Facts) -> Advice | None:
     return Advice(
         kind=f"precision-{best}",
         title=f"Try {best}",
-        why=f"Only {', '.join(sorted(facts.tried))} was measured, at {facts.run.speedup or 0.0:.2f} times the speed "
-        f"of the original; {target} can do {best} here{_slack_words(facts)}.",
+        why=f"Only {', '.join(sorted(facts.tried))} was measured ({ratio_words(facts.run, 'speedup') or 'no speed'}); "
+        f"{target} can do {best} here{_slack_words(facts)}.",
         estimate=f"about {gain:.1f} times as fast as now, judged by other networks",
         quantity=AdviceQuantity.LATENCY,
         estimated_gain=round(gain, 2),

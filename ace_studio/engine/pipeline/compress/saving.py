@@ -194,9 +194,8 @@ def _report_ops(job: CompressionJob, candidate: Candidate) -> None:
     actual = candidate.read_back()
     support = {op.id: op for one in job.capture_report.support if one.target == candidate.target.name for op in one.ops}
     reports = report_ops(job.captured.table, candidate.plan, actual, support=support)
-    is_first = job.captured.example.size_words == job.captured.examples[0].size_words
-    if is_first and candidate.run.latency_ms is not None:
-        reports = within(reports, candidate.run.latency_ms.p50)
+    if (latency := candidate.run.latency_ms) and job.captured.example.shapes() == job.captured.examples[0].shapes():
+        reports = within(reports, latency.p50)
     candidate.note(ops=with_sensitivity(job, candidate, reports))
 
 

@@ -82,9 +82,8 @@ def measure_latency(job: CompressionJob, references: Mapping[str, Callable[..., 
     ``references``: target -> fp32 there, measured too, for targets without an fp32 candidate.
     """
     job.reporter.phase(Phase.MEASURE, f"the baseline and {len(job.state.running)} built, in turn")
-    calls = _calls_to_time(job, references)
     with job.alone():
-        samples = job.timed(calls, rounds=job.recipe.measure.rounds)
+        samples = job.timed(_calls_to_time(job, references), rounds=job.recipe.measure.rounds)
     base = samples.pop(job.state.baseline.name)
     _warn_if_faster(job, base, samples.pop(_GIVEN, None))
     floats = {name: samples.pop(f"{name} fp32, to compare with") for name in references}
