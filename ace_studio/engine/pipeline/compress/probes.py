@@ -89,8 +89,13 @@ def moved_by(one: Tensor, other: Tensor) -> float:
         return math.inf  # values decide about its length
     if not (one.is_floating_point() or one.is_complex()):
         return float((one != other).sum())
-    away = (one - other).abs().double()
-    return float(away[away.isfinite()].max()) if away.isfinite().any() else 0.0
+    return largest((one - other).double() if not one.is_complex() else one - other)
+
+
+def largest(value: Tensor) -> float:
+    """The largest finite absolute value; 0 if there is none."""
+    sizes = value.abs().double()
+    return float(sizes[sizes.isfinite()].max()) if sizes.isfinite().any() else 0.0
 
 
 def _inputs(captured: Captured) -> Iterator[tuple[str, Example]]:

@@ -19,7 +19,7 @@ from ace_studio.engine.pipeline.compress.building import lower
 from ace_studio.engine.pipeline.compress.candidates import Candidate, make_candidate
 from ace_studio.engine.pipeline.compress.culprit import first_wrong
 from ace_studio.engine.pipeline.compress.job import CompressionJob
-from ace_studio.engine.pipeline.compress.probes import Probe, Probes, moved_by
+from ace_studio.engine.pipeline.compress.probes import LEAST_SECONDS, Probe, Probes, largest, moved_by
 from ace_studio.engine.quantize.fidelity import fidelity_db
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.engine.targets.partial.lower import SubgraphsLowered
@@ -35,6 +35,12 @@ SHARE = 0.2
 """... unless that is at most this part of what the job took so far: a compiler's build in a long run."""
 SAME_DB = 60.0
 """Least fidelity of the subgraphs where Python decides by values: one rounding changes how many boxes there are."""
+
+
+TWIN_SHARE = 0.02
+"""The part of what the job took so far in which one compiled program is compared, beside `LEAST_SECONDS`."""
+OF_GPU = 5e-4
+"""What products with 10 bits of fraction (TF32) move an output by, as a part of its largest value: GPUs use them."""
 
 
 @dataclass(frozen=True)
@@ -124,23 +130,29 @@ def seconds_so_far(job: CompressionJob) -> float:
 def _proof(
     job: CompressionJob, candidate: Candidate, lowered: Lowered, *, twin: Callable[..., Any] | None = None
 ) -> TargetProof:
-    """Run every probe and compare; with a ``twin`` its answers count, within twice what it differs from eager."""
+    """Run every probe and compare; with a ``twin`` its answers count, within twice what it differs from eager.
+
+    A search compares each of its compiled programs: what is not given stops there where it takes long.
+    """
     probes, compared = _probes(job), 0
+    end = time.monotonic() + max(LEAST_SECONDS, TWIN_SHARE * seconds_so_far(job))
     for probe in probes.all:
         job.reporter.check()
+        if twin is not None and not probe.is_given and time.monotonic() > end:
+            break
         try:
-            words = _differs(probes, probe, lowered, twin)
+            words = _differs(job, probe, lowered, twin)
         except AceError as error:
             if error.problem.code is not ErrorCode.BAD_INPUT or probe.is_given:
                 raise
             continue  # the graph does not claim this size
         if words and not (isinstance(lowered, SubgraphsLowered) and lowered.subgraph_sqnr_db() >= SAME_DB):
-            return TargetProof(problem=_problem(job, candidate, probe, words), probes=compared + 1)
+            return TargetProof(problem=_problem(job, candidate, probe, words, twin=twin), probes=compared + 1)
         compared += 1
     return TargetProof(exact=lowered, probes=compared)
 
 
-def _differs(probes: Probes, probe: Probe, lowered: Lowered, twin: Callable[..., Any] | None) -> str:
+def _differs(job: CompressionJob, probe: Probe, lowered: Lowered, twin: Callable[..., Any] | None) -> str:
     """In what the answers to a probe differ; empty if rounding explains it."""
     try:
         got = evaluate.flat_outputs(lowered, probe.example)
@@ -151,15 +163,22 @@ def _differs(probes: Probes, probe: Probe, lowered: Lowered, twin: Callable[...,
     expected = probe.expected if twin is None else evaluate.flat_outputs(twin, probe.example)
     if not difference(expected, got):
         return ""
-    noise = probes.noise(probe)
+    noise = _probes(job).noise(probe)
+    if job.captured.device.type != "cpu":
+        noise = [own + OF_GPU * largest(one) for own, one in zip(noise, expected, strict=True)]
     if twin is not None:
         moved = [moved_by(*pair) for pair in zip(probe.expected, expected, strict=True)]
         noise = [max(own, away) for own, away in zip(noise, moved, strict=True)]
     return difference(expected, got, noise=noise)
 
 
-def _problem(job: CompressionJob, candidate: Candidate, probe: Probe, words: str) -> Problem:
+def _problem(
+    job: CompressionJob, candidate: Candidate, probe: Probe, words: str, *, twin: Callable[..., Any] | None
+) -> Problem:
     op_id = ""
+    source = "this is the runtime at fp32, without any compression, so it is not rounding"
+    if twin is not None:
+        source = "the graph that it was compiled from gives other numbers in eager PyTorch, so it is not rounding"
     with suppress(Exception):  # what the search runs in the runtime is a help only
         job.reporter.phase(Phase.VERIFY, f"which op of {candidate.run.target} differs")
         (graph,) = job.captured.graphs()
@@ -172,8 +191,7 @@ def _problem(job: CompressionJob, candidate: Candidate, probe: Probe, words: str
     return Problem(
         code=ErrorCode.WRONG_CAPTURE,
         what=f"{candidate.target.label} does not compute what the model does: for {probe.name} {words}",
-        why=f"{first}this is the runtime at fp32, without any compression, so it is not rounding"
-        + ("; the input holds integers that need 64 bits" if has_wide else ""),
+        why=f"{first}{source}" + ("; the input holds integers that need 64 bits" if has_wide else ""),
         remedy="Use another target for this model.",
         where=op_place(table, op_id) if op_id else "",
     )

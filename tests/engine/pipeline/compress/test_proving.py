@@ -103,9 +103,20 @@ def test_what_is_compiled_is_compared_with_the_graph_that_it_was_compiled_from(j
         return Quiet()(x) * 1.01
 
     prove(job, candidate_of(lambda x: rounded(x) * (1 + 1e-6), twin=rounded))
-    with pytest.raises(AceError, match="for zeros"):
+    with pytest.raises(AceError, match="for zeros") as caught:
         prove(job, candidate_of(lambda x: rounded(x).clamp(min=-20.0), twin=rounded))
+    assert "compiled from" in caught.value.problem.why
     assert exact.count == 0
+
+
+def test_compiled_programs_are_compared_on_the_examples_however_long_that_takes(job, exact, monkeypatch):
+    monkeypatch.setattr(proving, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(proving, "TWIN_SHARE", 0.0)
+    low = candidate_of(Quiet(), twin=Quiet())
+    prove(job, low)
+    assert low.run.probes == 2
+    with pytest.raises(AceError, match="for example 1"):
+        prove(job, candidate_of(lambda x: Quiet()(x) * 1.1, twin=Quiet()))
 
 
 def test_an_exact_build_that_fails_proves_nothing_and_a_stop_ends_the_job(job, monkeypatch):
