@@ -4,12 +4,14 @@ import copy
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from ace_studio.engine.flow import BoundPlan, Example, LoadedModel
+from ace_studio.engine.measure import measure_interleaved
 from ace_studio.engine.pipeline.compress import trying
 from ace_studio.engine.pipeline.compress.candidates import Candidate
 from ace_studio.engine.pipeline.compress.job import JobState
@@ -74,7 +76,10 @@ def candidate(name: str, seconds: float, *, sqnr_db: float = 30.0) -> Candidate:
 
 def race_job(recipe: Recipe = SEARCH) -> SimpleNamespace:
     captured = SimpleNamespace(examples=[Example((torch.zeros(1),))], device=torch.device("cpu"))
-    return SimpleNamespace(recipe=recipe, captured=captured, state=JobState(), reporter=Reporter(), alone=nullcontext)
+    timed = partial(measure_interleaved, reporter=Reporter())
+    return SimpleNamespace(
+        recipe=recipe, captured=captured, state=JobState(), reporter=Reporter(), alone=nullcontext, timed=timed
+    )
 
 
 def run_race(shared: SimpleNamespace, *entering: Candidate) -> None:
