@@ -22,17 +22,16 @@ class ProposedInput:
     dtype: torch.dtype = torch.float32
     values: ValueSource = ValueSource.RANDOM
     below: int = 0
-    """Exclusive upper bound of random integers."""
+    """Exclusive upper bound of random integers, also of floats that carry such; 0: none."""
     span: tuple[float, float] | None = None
     """Lowest and highest of random floats, uniform between them; None: standard normal."""
 
     def spec(self) -> TensorSpec:
         """The input as a cell of the shape table."""
         values = str(self.values)
-        if self.values is ValueSource.RANDOM and self.span is not None:
-            values += f" {self.span[0]:g}..{self.span[1]:g}"
-        elif self.values is ValueSource.RANDOM and self.below and not self.dtype.is_floating_point:
-            values += f" 0..{self.below - 1}"
+        if self.values is ValueSource.RANDOM and (self.span or self.below) and self.dtype is not torch.bool:
+            low, high = self.span or (0, self.below - 1)
+            values += f" {low:g}..{high:.9g}"
         return TensorSpec(shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=values)
 
 

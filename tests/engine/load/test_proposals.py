@@ -30,9 +30,10 @@ def test_masks_are_ones_in_the_table_and_in_the_call():
     assert examples_of([(IDS, mask)], Net())[0].args[1].tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
-def test_floats_are_shown_as_what_is_drawn_also_beside_a_bound_of_integers():
+def test_floats_are_shown_as_what_is_drawn():
     for one, shown in (
-        (ProposedInput("ids", (4000,), below=100), "random"),
+        (ProposedInput("ids", (4000,)), "random"),
+        (ProposedInput("ids", (4000,), below=7), "random 0..6"),
         (ProposedInput("ids", (4000,), span=(0.0, 255.0)), "random 0..255"),
     ):
         spec = one.spec()

@@ -1,8 +1,9 @@
 """Proposes inputs for an ONNX file: sizes and values that ONNX Runtime takes, found by trying."""
 
+import math
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ace_studio.engine.load.first_layers import Proposal
@@ -17,8 +18,12 @@ _OTHER_SIZES = (1, 8, 2, 4, 32, 64, 3, 128, 224, 256)
 _ANOTHER = {1: 2, 16: 24, 224: 256}
 """Size of the first row -> that of the second; others are doubled. Sizes that are equal stay so."""
 _VOCABULARY = 100
-_SAME_NUMBERS = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
-"""Ops that give the numbers that they take."""
+_SAME_NUMBERS = (
+    "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Tile", "Slice", "Split",
+    "Concat", "Where", "Round", "Floor", "DequantizeLinear",
+)  # fmt: skip
+"""Ops that give numbers that they take."""
+_LOOKUPS = ("Gather", "GatherElements", "ScatterElements", "GatherND", "ScatterND")
 MOST_TRIES, MOST_SECONDS = 60, 5.0
 
 
@@ -51,7 +56,10 @@ def propose_onnx_rows(module: OnnxModule) -> Proposal:
 
 
 class _Search:
-    """Tries choices: open size, or ``ids <`` for the integers of an input -> the size, or their bound (0: all ones)."""
+    """Tries choices: open size, or ``ids <`` for the values of an input -> the size, or their bound.
+
+    Without a bound (0), integers are all ones, and floats are normal.
+    """
 
     def __init__(self, module: OnnxModule) -> None:
         self._module, self._nodes = module, module.model.graph.node
@@ -69,9 +77,11 @@ class _Search:
         """What names, ranks and tables suggest."""
         known, chosen = vocabularies(self._module.model.graph), dict[str, int]()
         for name, value in self._inputs.items():
-            usual = _VOCABULARY if "mask" not in name else 0
-            chosen[f"{name} <"] = known.get(value.name, 2 if "type" in name else usual)
-            dims = dims_of(value)
+            usual, dims = (
+                0 if "mask" in name or _is_float(value) else 2 if "type" in name else _VOCABULARY,
+                dims_of(value),
+            )
+            chosen[f"{name} <"] = known.get(value.name, usual)
             for index, dim in enumerate(dims):
                 side = _SIDE if len(dims) == _PICTURE_DIMS and index > 1 else _LENGTH
                 chosen.setdefault(str(dim), dim if isinstance(dim, int) else side if index else _BATCH)
@@ -83,8 +93,8 @@ class _Search:
             ProposedInput(
                 name,
                 tuple(chosen[str(dim)] for dim in dims_of(value)),
-                dtype=(dtype := TENSOR_TYPES[value.type.tensor_type.elem_type]),
-                values=ValueSource.RANDOM if dtype.is_floating_point or chosen[f"{name} <"] else ValueSource.ONES,
+                dtype=TENSOR_TYPES[value.type.tensor_type.elem_type],
+                values=ValueSource.RANDOM if _is_float(value) or chosen[f"{name} <"] else ValueSource.ONES,
                 below=chosen[f"{name} <"],
             )
             for name, value in self._inputs.items()
@@ -122,7 +132,7 @@ class _Search:
         blamed = self._blamed()
         sizes = {str(dim): chosen[str(dim)] for value in self._inputs.values() for dim in dims_of(value)}
         keys = [str(dim) for name in blamed for dim in dims_of(self._inputs[name]) if dim in self.open_sizes]
-        keys += [f"{one.name} <" for one in self.row(chosen) if one.name in blamed and not one.dtype.is_floating_point]
+        keys += [f"{name} <" for name in blamed]
         for size in dict.fromkeys((*sizes.values(), *_OTHER_SIZES, 0)):
             for key in dict.fromkeys(reversed(keys)):
                 changed = {**chosen, key: size}
@@ -148,15 +158,48 @@ class _Search:
         )
 
 
+def _is_float(value: Any) -> bool:
+    return TENSOR_TYPES[value.type.tensor_type.elem_type].is_floating_point
+
+
 def vocabularies(graph: Any) -> dict[str, int]:
-    """Input -> rows of the smallest table of weights that it indexes, directly or after a change of type or shape."""
-    rows = {tensor.name: tensor.dims[0] for tensor in graph.initializer if tensor.dims}
-    came_from: dict[str, str] = {value.name: value.name for value in graph.input}
+    """Input -> what its numbers must lie below, by the smallest table that they index; they may be floats.
+
+    On their way there they may change type and shape, and be shifted and scaled by constants.
+    """
+    from onnx import numpy_helper  # noqa: PLC0415 - optional package
+
+    stored = {one.output[0]: each.t for one in graph.node for each in one.attribute if one.op_type == "Constant"}
+    stored |= {tensor.name: tensor for tensor in graph.initializer}
+    shapes: dict[str, Sequence[Any]] = {value.name: dims_of(value) for value in (*graph.input, *graph.value_info)}
+    shapes |= {name: tuple(tensor.dims) for name, tensor in stored.items()}
+    held = {value.name: [(value.name, 1.0, 0.0)] for value in graph.input}  # value: inputs, as factor * input + shift
     found: dict[str, int] = {}
+
+    def limit(indices: str, rows: Any) -> None:
+        for name, factor, shift in held.get(indices, ()) if isinstance(rows, int) else ():
+            below = max(1, math.ceil((rows - shift) / factor))
+            found[name] = min(found.get(name, below), below)
+
     for node in graph.node:
-        first, second = (*node.input, "", "")[:2]  # a damaged file may have fewer
-        if node.op_type in _SAME_NUMBERS and first in came_from:
-            came_from |= dict.fromkeys(node.output[:1], came_from[first])
-        elif node.op_type == "Gather" and first in rows and (name := came_from.get(second)):
-            found[name] = min(found.get(name, rows[first]), rows[first])
+        kind, (first, second, third, _, fifth) = node.op_type, [*node.input, *[""] * 5][:5]  # a damaged file has fewer
+        axis = next((one.i for one in node.attribute if one.name == "axis"), 0)
+        dims = shapes.get(first, ())
+        if kind in _SAME_NUMBERS:
+            carried = [one for name in node.input for one in held.get(name, ())]
+            held |= dict.fromkeys(node.output, carried)
+            shapes.setdefault(node.output[0], dims)
+        elif kind in ("Add", "Sub", "Mul", "Div") and {first, second} & stored.keys() and {first, second} & held.keys():
+            value, number = (first, second) if second in stored else (second, first)
+            most = float(numpy_helper.to_array(stored[number]).max(initial=0)) or 1.0
+            by, plus = {"Add": (1.0, most), "Sub": (1.0, -most), "Mul": (most, 0.0), "Div": (1 / most, 0.0)}[kind]
+            moved = [(name, abs(by) * factor, by * shift + plus) for name, factor, shift in held[value]]
+            held[node.output[0]] = moved
+        elif kind == "OneHot" and second in stored:
+            limit(first, int(numpy_helper.to_array(stored[second]).max()))
+        elif kind == "EmbedLayerNormalization":
+            for indices, table in ((first, third), (second, fifth)):
+                limit(indices, next(iter(shapes.get(table, ())), ""))
+        elif kind in _LOOKUPS:
+            limit(second, min(dims, key=str, default="") if kind.endswith("ND") else (*dims, "")[min(axis, len(dims))])
     return found

@@ -143,3 +143,55 @@ def test_proposed_indices_stay_within_the_table_that_they_index(tmp_path):
     assert vocabularies(graph) == {"ids": 7}
     ids = load(tmp_path, "m.onnx").data.examples[0].args[0]
     assert ids.dtype is torch.int32 and int(ids.max()) < 7
+
+
+def field_numbers(path):
+    nodes = [node("Add", "ids", "offsets", to="i"), node("Gather", "table", "i")]
+    return write(path, {"ids": (INT64, ["n", 3])}, nodes, {"table": numbers(30, 2), "offsets": [0, 10, 25]})
+
+
+def ids_from_one(path):
+    nodes = [node("Sub", "ids", "one", to="i"), node("Gather", "table", "i")]
+    return write(path, {"ids": (INT64, ["n"])}, nodes, {"table": numbers(30, 2), "one": np.array(1)})
+
+
+def float_ids(path):
+    nodes = [helper.make_node("Cast", ["ids"], ["i"], to=INT64), node("Gather", "table", "i")]
+    return write(path, {"ids": (FLOAT, ["n", 4])}, nodes, {"table": numbers(7, 2)})
+
+
+def classes(path):
+    nodes = [node("OneHot", "ids", "depth", "off_on", to="o")]
+    nodes.append(node("ReduceSum", "o"))
+    return write(path, {"ids": (INT64, ["n"])}, nodes, {"depth": np.array(5), "off_on": numbers(2)})
+
+
+def column(path):
+    nodes = [node("Slice", "ids", "zero", "one", "one", to="i"), node("Gather", "table", "i", axis=1)]
+    return write(path, {"ids": (INT64, ["n", 3])}, nodes, {"table": numbers(2, 9), "zero": [0], "one": [1]})
+
+
+def computed_table(path):
+    nodes = [node("DequantizeLinear", "stored", "scale", to="table"), node("Gather", "table", "ids")]
+    return write(path, {"ids": (INT64, ["n"])}, nodes, {"stored": np.ones((6, 2), np.int8), "scale": np.float32(1)})
+
+
+def elements_of_another_input(path):
+    inputs = {"x": (FLOAT, ["n", 8]), "at": (INT64, ["n", 3])}
+    return write(path, inputs, [node("GatherElements", "x", "at", axis=1)])
+
+
+@pytest.mark.parametrize(
+    ("write_file", "below"),
+    [
+        (field_numbers, {"ids": 5}), (ids_from_one, {"ids": 31}), (float_ids, {"ids": 7}), (classes, {"ids": 5}),
+        (column, {"ids": 9}), (computed_table, {"ids": 6}), (elements_of_another_input, {"at": 8}),
+    ],
+)  # fmt: skip
+def test_integers_lie_in_what_they_index(tmp_path, write_file, below):
+    assert vocabularies(write_file(tmp_path)) == below
+    loaded = load(tmp_path, "m.onnx")
+    for example in loaded.data.examples:
+        example.call(loaded.module)
+        drawn = example.args[-1]
+        assert float(drawn.min()) >= 0 and float(drawn.max()) < below[loaded.module.names[-1]]
