@@ -12,6 +12,7 @@ from ace_studio.records.messages import Phase, Progress, RunRequest
 from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.results import TargetRun, decode_result
+from ace_studio.records.targets import TargetRow
 from ace_studio.records.tensors import TensorSpec, ValueSource
 
 MODEL = """
@@ -23,7 +24,7 @@ def data():
 """
 
 
-def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, target="onnxruntime"):
+def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, target="onnxruntime", goal=None):
     (folder / "model.py").write_text(source)
     row = {"input": TensorSpec(shape=(2, 4), values=ValueSource.RANDOM)}
     recipe = recipes.Recipe(
@@ -32,6 +33,7 @@ def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, t
         calibration=recipes.CalibrationChoice(inputs=data),
         plan=plan,
         improve=recipes.ImproveChoice(methods=methods),
+        goal=goal or recipes.Goal(),
         measure=recipes.MeasureChoice(rounds=1, profile=False),
         targets=recipes.TargetsChoice(names=(target,)),
     )
@@ -68,6 +70,24 @@ def test_a_model_with_batch_norms_gets_examples_that_resemble_its_data_and_it_is
     result = _result(tmp_path, Plan(), methods=(recipes.ImproveMethod.EQUALIZE,), source=source, target="eager")
     (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
     assert "batch norms" in warning.what
+
+
+@pytest.mark.parametrize(("data", "has_rows"), [("", True), ("", False), ("data", True)])
+def test_without_data_a_goal_is_met_without_ranges_and_it_is_said_what_data_would_bring(
+    tmp_path, monkeypatch, data, has_rows
+):
+    usual = lambda _row, precision, **_: 400.0 if str(precision) == "int8-static" else 1.0  # noqa: E731
+    monkeypatch.setattr(TargetRow, "typical_speedup", usual)
+    goal = recipes.Goal(min_sqnr_db=20.0)
+    result = _result(tmp_path, Plan(from_goal=True), data=data, has_rows=has_rows, goal=goal)
+    lows = {step.low for step in result.search} | {run.precision for run in result.runs}
+    assert ("int8-static" in lows) is bool(data) and result.goal_met
+    said = [one.what for one in result.warnings if one.code == "no-data"]
+    assert len(said) == (not data) and "fake-calibration" not in {one.code for one in result.warnings}
+    assert all("typically 400.0 times as fast as the original" in one for one in said)
+    cards = [one for one in result.advice if one.kind == "calibration-data"]
+    assert [one.change for one in cards] == [{"calibration": {"inputs": "calibration_inputs"}}] * len(said)
+    assert "precision-int8-static" not in {one.kind for one in result.advice}
 
 
 def test_a_run_that_was_planned_with_ranges_and_built_at_fp32_is_not_said_to_be_calibrated(tmp_path, monkeypatch):

@@ -72,14 +72,14 @@ class Candidate:
         self.note(status=RunStatus.FAILED, error=problem)
 
 
-def first_plans(recipe: Recipe) -> list[Plan]:
+def first_plans(recipe: Recipe, *, has_data: bool = True) -> list[Plan]:
     """The plans that every target begins with: the recipe's own, or one per precision if a goal decides."""
     if not recipe.plan.from_goal:
         return [recipe.plan]
     if not recipe.goal.has_bound:
         return [Plan(default=Precision.FP32)]
     order = (Precision.INT4_WEIGHT, *SEARCH_ORDER) if recipe.goal.wants_small else SEARCH_ORDER
-    return [Plan(default=precision) for precision in order]
+    return [Plan(default=precision) for precision in order if has_data or not precision.needs_calibration]
 
 
 def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: torch.device) -> Candidate:

@@ -67,6 +67,8 @@ class JobState:
     """The mixtures that it predicts to be the best, target by target."""
     ceilings: Ceilings | None = None
     worst: tuple[WorstSample, ...] = ()
+    has_data: bool = True
+    """Whether not all examples are made up. Without data a search leaves out what needs ranges."""
     calibrated_on: str = ""
     """What ranges are found on; empty if on calibration data."""
 
