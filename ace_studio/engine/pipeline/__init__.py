@@ -316,7 +316,6 @@ def compress(
             shared=frontend.shared(captured),
         )
         job.state.baseline_score, job.state.lost, job.state.calibrated_on = score, lost or {}, calibrated_on
-        job.state.has_data = has_data(loaded, recipe)
         return run_stages(job)
 
 
@@ -327,9 +326,11 @@ def _with_calibration(
 
     And what ranges are found on other than calibration data.
     """
-    if not recipe.needs_ranges or loaded.data.calibration is not None:
+    if loaded.data.calibration is not None:
         return loaded, ""
-    are_made_up = _are_made_up(loaded, recipe)
+    are_made_up = [read_values(spec.values).source in MADE_UP for row in recipe.inputs.rows for spec in row.values()]
+    if not recipe.inputs.rows and loaded.data.tracing is None and loaded.data.tracing_path is None:
+        are_made_up = [loaded.data.are_made_up]
     if not any(are_made_up):
         return loaded, TRACING_EXAMPLES
     examples = []
@@ -340,19 +341,6 @@ def _with_calibration(
         return loaded, "made-up numbers"
     how = "made-up numbers that resemble what its batch norms saw in training"
     return loaded.with_data(calibration=lambda: examples), how
-
-
-def _are_made_up(loaded: LoadedModel, recipe: Recipe) -> list[bool]:
-    """Of every input of the examples; empty if the user's function or file gives them."""
-    if not recipe.inputs.rows and loaded.data.tracing is None and loaded.data.tracing_path is None:
-        return [loaded.data.are_made_up]
-    return [read_values(spec.values).source in MADE_UP for row in recipe.inputs.rows for spec in row.values()]
-
-
-def has_data(loaded: LoadedModel, recipe: Recipe) -> bool:
-    """Whether anything is known of the inputs' values: without, ranges of activations cannot be found."""
-    given = _are_made_up(loaded, recipe)
-    return loaded.data.calibration is not None or not (given and all(given))
 
 
 def read_sources(files: tuple[str, ...]) -> dict[str, str]:

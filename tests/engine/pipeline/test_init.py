@@ -5,7 +5,7 @@ from filelock import FileLock
 
 from ace_studio.cli.app import Console
 from ace_studio.cli.show_result import show_result
-from ace_studio.engine import pipeline
+from ace_studio.engine import evaluate, pipeline
 from ace_studio.engine.pipeline import in_turn
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.messages import Phase, Progress, RunRequest
@@ -22,6 +22,12 @@ def make():
 def data():
     return [torch.ones(1, 4)]
 """
+REFUSING = """class Refusing(torch.nn.Sequential):
+    def forward(self, input):
+        if input.abs().max() < 0.1:
+            raise ValueError("too quiet")
+        return super().forward(input)
+def make"""
 
 
 def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, target="onnxruntime", goal=None):
@@ -70,6 +76,9 @@ def test_a_model_with_batch_norms_gets_examples_that_resemble_its_data_and_it_is
     result = _result(tmp_path, Plan(), methods=(recipes.ImproveMethod.EQUALIZE,), source=source, target="eager")
     (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
     assert "batch norms" in warning.what
+    result = _result(tmp_path, Plan(default=Precision.INT8_STATIC), source=source)
+    (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
+    assert "batch norms" in warning.what and "the worst of other made-up inputs" in warning.what
 
 
 @pytest.mark.parametrize(("data", "has_rows"), [("", True), ("", False), ("data", True)])
@@ -95,6 +104,25 @@ def test_a_run_that_was_planned_with_ranges_and_built_at_fp32_is_not_said_to_be_
     assert "fake-calibration" not in {
         one.code for one in _result(tmp_path, Plan(default=Precision.INT8_STATIC)).warnings
     }
+
+
+def test_a_plan_with_ranges_is_judged_by_the_worst_kind_of_other_made_up_inputs(tmp_path):
+    result = _result(tmp_path, Plan(default=Precision.INT8_STATIC))
+    (run,), (warning,) = result.runs, [one for one in result.warnings if one.code == "fake-calibration"]
+    assert run.fidelity_db < 10  # of numbers a thousand times smaller nothing is left
+    assert f"{run.fidelity_db:.1f} dB on numbers a thousand times smaller" in warning.what
+    refused = MODEL.replace("    return torch.nn.Sequential(", "    return Refusing(").replace("def make", REFUSING, 1)
+    (run,) = _result(tmp_path, Plan(default=Precision.INT8_STATIC), source=refused).runs
+    assert run.fidelity_db > 10  # kinds that the model does not take are left out
+
+
+@pytest.mark.parametrize(("count", "has_judges"), [(32, True), (4, False)])
+def test_with_data_a_plan_with_ranges_is_judged_by_what_was_held_out(tmp_path, monkeypatch, count, has_judges):
+    judged, original = [], evaluate.fidelity_of
+    monkeypatch.setattr(evaluate, "fidelity_of", lambda *args: judged.append(len(args[0])) or original(*args))
+    source = MODEL.replace("[torch.ones(1, 4)]", f"list(torch.randn({count}, 1, 4))")
+    (run,) = _result(tmp_path, Plan(default=Precision.INT8_STATIC), data="data", source=source).runs
+    assert (max(judged) > 1) is has_judges and (run.fidelity_db > 20 or not has_judges)
 
 
 @pytest.mark.slow

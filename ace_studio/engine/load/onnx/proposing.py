@@ -38,7 +38,7 @@ def propose_onnx_rows(module: OnnxModule) -> Proposal:
     depth = search.depth(chosen)
     while depth is not None:
         for changed in search.changes(chosen):
-            if search.is_over:
+            if search.is_over():
                 return Proposal(error=search.refusal())
             reached = search.depth(changed)
             if reached is None or reached > depth:
@@ -50,7 +50,7 @@ def propose_onnx_rows(module: OnnxModule) -> Proposal:
     longer = {key: size for key, size in sizes.items() if chosen[key] > 1}
     doubled = {key: 2 * chosen[key] for key in sizes}
     for other in (sizes, doubled, longer, *({key: size} for key, size in sizes.items())):
-        if sizes and not search.is_over and search.depth(chosen | other) is None:
+        if sizes and not search.is_over() and search.depth(chosen | other) is None:
             return Proposal((search.row(chosen), search.row(chosen | other)))
     return Proposal((search.row(chosen),))
 
@@ -69,7 +69,6 @@ class _Search:
         self._tried: list[Mapping[str, int]] = []
         self._error: AceError | None = None
 
-    @property
     def is_over(self) -> bool:
         return len(self._tried) >= MOST_TRIES or time.monotonic() > self._until
 
@@ -77,11 +76,8 @@ class _Search:
         """What names, ranks and tables suggest."""
         known, chosen = vocabularies(self._module.model.graph), dict[str, int]()
         for name, value in self._inputs.items():
-            usual, dims = (
-                0 if "mask" in name or _is_float(value) else 2 if "type" in name else _VOCABULARY,
-                dims_of(value),
-            )
-            chosen[f"{name} <"] = known.get(value.name, usual)
+            has_none, dims = "mask" in name or _is_float(value), dims_of(value)
+            chosen[f"{name} <"] = known.get(value.name, 0 if has_none else 2 if "type" in name else _VOCABULARY)
             for index, dim in enumerate(dims):
                 side = _SIDE if len(dims) == _PICTURE_DIMS and index > 1 else _LENGTH
                 chosen.setdefault(str(dim), dim if isinstance(dim, int) else side if index else _BATCH)
@@ -108,24 +104,20 @@ class _Search:
             example.call(self._module)
         except AceError as error:
             self._error = error
-            return next((place for place, node in enumerate(self._nodes) if node is self._failed()), -1)
+            return self._failed()
         return None
 
-    def _failed(self) -> Any:
-        """The node that the last error names."""
+    def _failed(self) -> int:
         said = re.search(r"running \w+ node\. Name:'([^']+)'", self._error.problem.details if self._error else "")
-        return next((one for one in self._nodes if said and said[1] == one.name), None)
+        return next((place for place, node in enumerate(self._nodes) if said and said[1] == node.name), -1)
 
     def _blamed(self) -> list[str]:
         """Inputs that the op that failed depends on; all where it is not known."""
-        makers = {name: node for node in self._nodes for name in node.output}
-        failed, seen = self._failed(), set[str]()
-        waiting = list(failed.input) if failed is not None else []
-        while waiting:
-            if (name := waiting.pop()) not in seen:
-                seen.add(name)
-                waiting += makers[name].input if name in makers else ()
-        return [name for name, value in self._inputs.items() if value.name in seen] or list(self._inputs)
+        place, wanted = self._failed(), set[str]()
+        for node in reversed(self._nodes[: place + 1]):
+            if not wanted or wanted & {*node.output}:
+                wanted |= {*node.input}
+        return [name for name, value in self._inputs.items() if value.name in wanted] or list(self._inputs)
 
     def changes(self, chosen: Mapping[str, int]) -> Iterator[dict[str, int]]:
         """Each with another size or bound; first those that inputs have already: equal ones are wanted most."""

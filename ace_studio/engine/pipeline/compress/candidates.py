@@ -43,6 +43,8 @@ class Candidate:
     """The plan that its weights are improved for; None for its own. Mixtures of a search share those of all ops low."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Of its target: how it is built otherwise than usual."""
+    worst_kind: str = ""
+    """The made-up inputs that its fidelity is that of, if there are no data."""
     _actual: tuple[Lowered, list[OpActual]] | None = None
 
     def read_back(self) -> list[OpActual]:

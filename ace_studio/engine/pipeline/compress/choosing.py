@@ -20,7 +20,7 @@ from ace_studio.engine.pipeline.compress.candidates import (
     prefer_exact,
     slower_words,
 )
-from ace_studio.engine.pipeline.compress.job import TRACING_EXAMPLES, CompressionJob
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
@@ -116,24 +116,21 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
 
 def _say_what_was_calibrated(job: CompressionJob) -> None:
     """Warn of ranges that were not found on calibration data, if anything that was built has any."""
-    how, where = job.state.calibrated_on, "[calibration] inputs"
+    how, told = job.state.calibrated_on, ""
     built = [one for one in job.state.alive if any(precision.needs_calibration for precision in one.plan.precisions)]
     if not how or not (job.recipe.improve.methods or any(not one.run.is_exact for one in built)):
         return
-    if how == TRACING_EXAMPLES:
-        job.reporter.warn(
-            "calibration-from-tracing",
-            f"Activation ranges ({Precision.INT8_STATIC}) were found on the tracing examples, because the recipe names "
-            "no calibration data",
-            where=where,
-        )
+    judged = {one.run.fidelity: one for one in built if one.worst_kind and one.run.fidelity is not None}
+    if judged:
+        worst = judged[min(judged)]
+        told = f"; {worst.label} has {min(judged):.1f} dB on {worst.worst_kind}, the worst of other made-up inputs"
+    elif not job.state.has_data:
+        told = "; accuracy on real data may be far lower"
+    what = f"Activation ranges were found on {how}, because the recipe names no calibration data{told}"
+    if job.state.has_data:
+        job.reporter.warn("calibration-from-tracing", what, where="[calibration] inputs")
     else:
-        job.reporter.warn(
-            "fake-calibration",
-            f"Activation ranges were found on {how}, because the recipe names no calibration data; "
-            "accuracy on real data may be far lower",
-            where=where,
-        )
+        job.reporter.warn("fake-calibration", what, where="[calibration] inputs")
 
 
 def _say_what_data_would_bring(job: CompressionJob, chosen: int | None) -> None:
