@@ -110,7 +110,10 @@ def run_job(  # noqa: PLR0913, PLR0917 - one argument per option of the command 
     out: Annotated[Path, typer.Option("--out", help="Folder for the result and the artifacts.")],
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="RECIPE", help="A recipe (.toml), or a model: int8, with what its file has."),
+        typer.Argument(
+            metavar="RECIPE",
+            help="A recipe (.toml), or a model: with what its file has, int8-static if that gives data.",
+        ),
     ] = None,
     repeat: Annotated[
         str, typer.Option("--repeat", metavar="RUN", help="Instead: a run of the history, or a folder that one wrote.")

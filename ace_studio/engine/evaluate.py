@@ -99,10 +99,11 @@ def check_candidate(
         results.append(outputs)
         if index == 0:
             _check_repeatable(call, example, outputs, suspect=suspect)
-    return _fidelity(references[:counted], results[:counted])
+    return fidelity_of(references[:counted], results[:counted])
 
 
-def _fidelity(references: Sequence[Sequence[Tensor]], results: Sequence[Sequence[Tensor]]) -> Fidelity:
+def fidelity_of(references: Sequence[Sequence[Tensor]], results: Sequence[Sequence[Tensor]]) -> Fidelity:
+    """How close the outputs for all examples are."""
     reference, outputs = pooled_outputs(references), pooled_outputs(results)
     measured = measured_places(reference)
     pairs = list(zip(reference, outputs, strict=True))

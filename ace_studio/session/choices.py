@@ -115,8 +115,13 @@ def with_functions(recipe: Recipe, entries: Sequence[EntryPoint], *, file: str =
 
 
 def with_first_plan(recipe: Recipe) -> Recipe:
-    """The recipe with int8 everywhere and a limit for what that may cost, so that a run alone gives something."""
-    return _with_goal(replace(recipe, plan=Plan(default=Precision.INT8_STATIC)), Goal(max_drop=_USUAL_DROP))
+    """The recipe with a limit for what a run may cost, so that it alone gives something.
+
+    With data int8-static is planned everywhere; without, ranges are not known, and the goal finds what needs none.
+    """
+    named = (recipe.inputs.tracing, recipe.inputs.caught, recipe.calibration.inputs, recipe.calibration.caught)
+    plan = Plan(default=Precision.INT8_STATIC) if any(named) else Plan(from_goal=True)
+    return _with_goal(replace(recipe, plan=plan), Goal(max_drop=_USUAL_DROP))
 
 
 def _with_goal(recipe: Recipe, goal: Goal) -> Recipe:

@@ -56,7 +56,13 @@ def test_opening_fills_in_callables_of_any_name_by_their_role_and_the_weights_be
 @pytest.mark.parametrize(("name", "goal"), [("evaluate", Goal(max_drop=0.01)), ("make_model", Goal(min_sqnr_db=20.0))])
 def test_a_new_model_gets_a_plan_that_compresses_and_a_limit_for_the_loss(name, goal):
     recipe = choices.prefill(Recipe(), report(entry(name)))
-    assert (recipe.plan.default, recipe.plan.from_goal, recipe.goal) == (Precision.INT8_STATIC, False, goal)
+    assert (recipe.plan.from_goal, recipe.goal) == (True, goal)  # nothing says that there are data
+
+
+@pytest.mark.parametrize("name", ["calibration_inputs", "tracing_inputs"])
+def test_a_new_model_with_data_is_planned_at_int8_static(name):
+    recipe = choices.prefill(Recipe(), report(entry("make_model"), entry(name)))
+    assert (recipe.plan.default, recipe.plan.from_goal) == (Precision.INT8_STATIC, False)
 
 
 def test_inputs_that_the_file_proposes_win_over_a_function_of_the_usual_name():

@@ -6,7 +6,7 @@ from typing import Any
 
 from ace_studio.engine.advice.accuracy_rules import ACCURACY_RULES
 from ace_studio.engine.advice.facts import Facts
-from ace_studio.engine.advice.speed_rules import SPEED_RULES
+from ace_studio.engine.advice.speed_rules import SPEED_RULES, WORTH, expected_gain
 from ace_studio.records.advice import Advice, AdviceQuantity
 from ace_studio.records.goals import ACCURACY_BOUNDS, GoalBound
 from ace_studio.records.recipes.plan import Precision
@@ -15,19 +15,26 @@ from ace_studio.records.tensors import DimVerdict
 
 
 def give_calibration_data(facts: Facts) -> Advice | None:
-    """Ranges of the chosen run were found on made-up numbers or the tracing examples."""
-    codes = {one.code for one in facts.result.warnings} & {"fake-calibration", "calibration-from-tracing"}
-    if not codes or str(Precision.INT8_STATIC) not in facts.run_precisions:
+    """Ranges of the chosen run were found on made-up numbers or the tracing examples, or could not be found at all."""
+    codes = {one.code for one in facts.result.warnings} & {"fake-calibration", "calibration-from-tracing", "no-data"}
+    static, gain = Precision.INT8_STATIC, None
+    if "no-data" in codes:
+        gain = round(max((expected_gain(facts, name, static) for name in facts.can(static)), default=0.0), 2)
+    if not codes or (str(static) not in facts.run_precisions if gain is None else gain < WORTH):
         return None
-    is_fake = "fake-calibration" in codes
-    ranges = "numbers that were made up" if is_fake else "the few examples that the graph was traced with"
+    ranges = "numbers that were made up" if "fake-calibration" in codes else "the few examples that were traced with"
     shown = "" if facts.run.fidelity is None else f" So were the {facts.run.fidelity:.1f} dB of this run."
     return Advice(
         kind="calibration-data",
         title="Give real data to calibrate with",
-        why=f"The ranges of int8 were found on {ranges}.{shown}",
-        estimate="no number: latency and size stay, accuracy on real data becomes known and most often better",
-        quantity=AdviceQuantity.TRUST,
+        why=f"The ranges of int8 were found on {ranges}.{shown}"
+        if gain is None
+        else f"Without data no ranges of activations are known, so {static} was not tried.",
+        estimate="no number: latency and size stay, accuracy on real data becomes known and most often better"
+        if gain is None
+        else f"about {gain:.1f} times as fast as now, judged by other networks",
+        quantity=AdviceQuantity.TRUST if gain is None else AdviceQuantity.LATENCY,
+        estimated_gain=gain,
         change={"calibration": {"inputs": "calibration_inputs"}},
         do_first="Write a function calibration_inputs() beside the model that gives 32 to 128 real inputs, or keep "
         "what a script of yours uses with `ace-studio catch`.",

@@ -41,7 +41,7 @@ def use_another_target(facts: Facts) -> Advice | None:
     best, gain = None, WORTH
     for one in facts.fitting_targets:
         was_tried = any(run.target == one.name for run in facts.result.runs)
-        expected = _expected_gain(facts, one.name, facts.run.precision)
+        expected = expected_gain(facts, one.name, facts.run.precision)
         if not was_tried and expected > gain:
             best, gain = one, expected
     if best is None or (not best.available and not best.install):
@@ -61,7 +61,7 @@ def use_another_target(facts: Facts) -> Advice | None:
     )
 
 
-def _expected_gain(facts: Facts, target: str, precision: str) -> float:
+def expected_gain(facts: Facts, target: str, precision: str) -> float:
     """How much faster than the chosen run another one may be; 0 where nothing is known.
 
     A model that gains less than usual in the chosen run, such as one of tiny layers, is expected to gain less in the
@@ -79,10 +79,11 @@ def lower_the_precision(facts: Facts) -> Advice | None:
     """A usually faster precision was not tried, and accuracy can be traded (or it is bf16, which costs little)."""
     best, gain, target = None, WORTH, ""
     for precision in PRECISION_ORDER:
-        if str(precision) in facts.tried or (not facts.has_slack and precision is not Precision.BF16):
+        is_left_out = precision.needs_calibration and any(one.code == "no-data" for one in facts.result.warnings)
+        if str(precision) in facts.tried or is_left_out or (not facts.has_slack and precision is not Precision.BF16):
             continue
         for name in facts.can(precision):
-            expected = _expected_gain(facts, name, precision)
+            expected = expected_gain(facts, name, precision)
             if expected > gain:
                 best, gain, target = precision, expected, name
     if best is None:

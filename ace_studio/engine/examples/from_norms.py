@@ -24,8 +24,10 @@ BEGINNINGS = [(scale, shift) for scale in (1.0, 4.0, 16.0, 64.0) for shift in (0
 WANTED_ROWS = 16
 MOST_EXAMPLES = 8
 """Their graphs are in memory at the same time, for the gradients."""
-MOST_SECONDS = 60.0
-"""The descent of a large model ends then, wherever it is."""
+MOST_SECONDS = 20.0
+"""All ends then, wherever it is; a large model gets fewer examples, so that `LEAST_STEPS` fit in."""
+LEAST_STEPS = 5
+TELL_EVERY_S = 0.2
 START_NOISE = 0.1
 ALIKE = 0.25
 """Mean squared deviation, in standard deviations of training, from which random inputs are real enough as they are."""
@@ -42,7 +44,7 @@ def examples_from_norms(
     Args:
         module: In eval mode; it is not changed.
         starts: Random examples. Floating-point tensors in them are where the search begins, the rest stays.
-        advance: Gets the share that is done, and words.
+        advance: Gets the share of `MOST_SECONDS` that has gone by, and words.
 
     Returns: The examples; none where the module has no norms with statistics, cannot be differentiated, already sees
         what it saw in training, or does not come closer to it.
@@ -51,45 +53,81 @@ def examples_from_norms(
     norms = [one for one in module.modules() if isinstance(one, _BatchNorm) and one.running_var is not None]
     if not norms or not starts:
         return []
-    with state_put_back(module):
-        return _descended(module, norms, starts, advance)
+    pace = _Pace(advance)
+    try:
+        with state_put_back(module):
+            _descend(module, norms, starts, pace)
+    except _Ended as ended:
+        if ended.__cause__ is not None:
+            raise ended.__cause__ from None
+    return pace.best
 
 
-def _descended(
-    module: nn.Module, norms: Sequence[_BatchNorm], starts: Sequence[Example], advance: Callable[[float, str], None]
-) -> list[Example]:
-    """The best of the beginnings, improved by gradients; none if that is not needed or does not help."""
-    deviations = {}
+class _Ended(BaseException):
+    """The time is over, or a stop was asked for: no ``except Exception`` of the model's code may hold it up."""
+
+
+class _Pace:
+    """Looks at the clock whenever a norm is called, forward and backward, tells what is done, and keeps the best."""
+
+    def __init__(self, advance: Callable[[float, str], None]) -> None:
+        self._advance = advance
+        self._began = self._told = time.monotonic()
+        self.words = ""
+        self.best: list[Example] = []
+
+    def beat(self, *_: object, words: str = "") -> None:
+        """Raises: _Ended, from what ``advance`` raised."""
+        now = time.monotonic()
+        self.words = words or self.words
+        if now - self._began > MOST_SECONDS:
+            raise _Ended
+        if words or now - self._told > TELL_EVERY_S:
+            self._told = now
+            try:
+                self._advance((now - self._began) / MOST_SECONDS, self.words)
+            except BaseException as error:
+                raise _Ended from error
+
+
+def _descend(module: nn.Module, norms: Sequence[_BatchNorm], starts: Sequence[Example], pace: _Pace) -> None:
+    """Improve the best of the beginnings by gradients; ``pace.best`` stays empty if that is not needed, or no help."""
+    deviations, most, seconds = {}, MOST_EXAMPLES, list[float]()
     for scale, shift in BEGINNINGS:
-        advance(0.0, f"making examples from batch norms, {scale:g} (x + {shift:g})")
-        deviations[scale, shift] = _deviation_in_numbers(module, norms, _noisy(starts, scale, shift))
+        pace.beat(words=f"making examples from batch norms, {scale:g} (x + {shift:g})")
+        started, examples = time.monotonic(), _noisy(starts, scale, shift, most=most)
+        deviations[scale, shift] = _deviation_in_numbers(module, norms, examples, pace)
         if deviations[BEGINNINGS[0]] < ALIKE:
-            return []
+            return
+        seconds.append((time.monotonic() - started) / len(examples))
+        if len(seconds) > 1:  # the first pass warms up; going back takes twice the time
+            passes = len(BEGINNINGS) + 3 * LEAST_STEPS
+            most = max(1, min(most, int(MOST_SECONDS / passes / min(seconds))))
     scale, shift = min(BEGINNINGS, key=lambda one: deviations[one])
-    examples = _noisy(starts, scale, shift)
+    examples = _noisy(starts, scale, shift, most=most)
     leaves = [leaf for one in examples for leaf in one.tensors() if leaf.is_floating_point()]
     if not leaves:
-        return []
+        return
     optimizer = torch.optim.Adam(leaves, lr=LEARNING_RATE * scale)
-    until = time.monotonic() + MOST_SECONDS
-    for step in range(STEPS):
-        if time.monotonic() > until:
-            break
-        advance(step / STEPS, f"making examples from batch norms, step {step + 1} of {STEPS}")
+    least = deviations[BEGINNINGS[0]] / NEEDED_GAIN
+    for step in range(STEPS + 1):
+        pace.beat(words=f"making examples from batch norms, step {min(step + 1, STEPS)} of {STEPS}")
         try:
             with torch.enable_grad():
-                gradients = torch.autograd.grad(_deviation(module, norms, examples), leaves, allow_unused=True)
+                deviation = _deviation(module, norms, examples, pace)
+                if float(deviation.detach()) < least:
+                    least = float(deviation.detach())
+                    pace.best = [one.map_tensors(lambda leaf: leaf.detach().clone()) for one in examples]
+                gradients = torch.autograd.grad(deviation, leaves, allow_unused=True)
         except Exception:  # noqa: BLE001 - the model's own code may refuse gradients in any way
-            return []
+            pace.best = []
+            return
         for leaf, gradient in zip(leaves, gradients, strict=True):
             leaf.grad = gradient
         optimizer.step()
-    if not _deviation_in_numbers(module, norms, examples) * NEEDED_GAIN < deviations[BEGINNINGS[0]]:
-        return []
-    return [one.map_tensors(torch.Tensor.detach) for one in examples]
 
 
-def _noisy(starts: Sequence[Example], scale: float, shift: float) -> list[Example]:
+def _noisy(starts: Sequence[Example], scale: float, shift: float, *, most: int) -> list[Example]:
     """Copies of the examples in turn, their numbers shuffled, disturbed and moved, so that no two are alike."""
     generator = torch.Generator().manual_seed(_SEED)
 
@@ -103,19 +141,19 @@ def _noisy(starts: Sequence[Example], scale: float, shift: float) -> list[Exampl
 
     found: list[Example] = []
     rows = 0
-    while rows < WANTED_ROWS and len(found) < MOST_EXAMPLES:
+    while rows < WANTED_ROWS and len(found) < most:
         start = starts[len(found) % len(starts)]
         found.append(start.map_tensors(disturbed))
         rows += max((shape[0] for shape in start.shapes() if shape), default=1)
     return found
 
 
-def _deviation(module: nn.Module, norms: Sequence[_BatchNorm], examples: Sequence[Example]) -> Tensor:
+def _deviation(module: nn.Module, norms: Sequence[_BatchNorm], examples: Sequence[Example], pace: _Pace) -> Tensor:
     """How far means and standard deviations of the norms' inputs over all examples lie from those of training.
 
     In units of the standard deviation of training, squared; the mean over the channels of a norm, and over the norms.
     """
-    with _moments(norms) as moments:
+    with _moments(norms, pace) as moments:
         for one in examples:  # forward() may write into its inputs, so it gets copies that gradients pass through
             one.map_tensors(torch.Tensor.clone).call(module)
     total = torch.zeros(())
@@ -132,11 +170,13 @@ def _deviation(module: nn.Module, norms: Sequence[_BatchNorm], examples: Sequenc
     return total / max(len(moments), 1)
 
 
-def _deviation_in_numbers(module: nn.Module, norms: Sequence[_BatchNorm], examples: Sequence[Example]) -> float:
+def _deviation_in_numbers(
+    module: nn.Module, norms: Sequence[_BatchNorm], examples: Sequence[Example], pace: _Pace
+) -> float:
     """The deviation; infinite where it is no number, or where the model refuses inputs of this size."""
     try:
         with torch.no_grad():
-            found = float(_deviation(module, norms, examples))
+            found = float(_deviation(module, norms, examples, pace))
     except Exception:  # noqa: BLE001 - the model's own code may refuse inputs in any way
         return math.inf
     return found if math.isfinite(found) else math.inf
@@ -152,12 +192,15 @@ class _Seen:
 
 
 @contextmanager
-def _moments(norms: Sequence[_BatchNorm]) -> Iterator[dict[_BatchNorm, list[_Seen]]]:
+def _moments(norms: Sequence[_BatchNorm], pace: _Pace) -> Iterator[dict[_BatchNorm, list[_Seen]]]:
     """What each norm is called with, inside the block."""
     found: dict[_BatchNorm, list[_Seen]] = {}
 
     def see(norm: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         assert isinstance(norm, _BatchNorm)
+        pace.beat()
+        if inputs[0].requires_grad:
+            inputs[0].register_hook(pace.beat)  # type: ignore[no-untyped-call]
         found.setdefault(norm, []).append(_Seen(inputs[0]))
 
     hooks = [norm.register_forward_pre_hook(see) for norm in norms]

@@ -167,6 +167,17 @@ def _make(
             remedy="Give every dimension a size; a second row with another size makes it dynamic.",
             where=where,
         )
+    if values.source is ValueSource.CALIBRATION:
+        given = calls()
+        return _fitted(given[number % len(given)], spec.shape, name, where).to(dtype)
+    if values.source is ValueSource.FILE:
+        return _from_file(spec, dtype, folder, read_tensor, where=where)
+    return made_up_tensor(spec, number=number)
+
+
+def made_up_tensor(spec: TensorSpec, *, number: int) -> Tensor:
+    """The tensor of a cell in the row of this number, for values of `MADE_UP`; the same one at every call."""
+    values, dtype = read_values(spec.values), _dtype(spec.dtype, "")
     match values.source:
         case ValueSource.ZEROS | ValueSource.ONES:
             return torch.full(spec.shape, int(values.source is ValueSource.ONES), dtype=dtype)
@@ -174,12 +185,7 @@ def _make(
             return torch.full(spec.shape, values.numbers[0]).to(dtype)
         case ValueSource.RANGE:
             return torch.arange(math.prod(spec.shape)).reshape(spec.shape).to(dtype)
-        case ValueSource.RANDOM | ValueSource.NORMAL:
-            return _random(spec.shape, dtype, values, seed=_SEED + number)
-        case ValueSource.CALIBRATION:
-            given = calls()
-            return _fitted(given[number % len(given)], spec.shape, name, where).to(dtype)
-    return _from_file(spec, dtype, folder, read_tensor, where=where)
+    return _random(spec.shape, dtype, values, seed=_SEED + number)
 
 
 def _fitted(given: Mapping[str, Any], shape: tuple[int, ...], name: str, where: str) -> Tensor:

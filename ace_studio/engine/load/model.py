@@ -22,7 +22,9 @@ from ace_studio.engine.load.import_gate import GATE, hashes_of
 from ace_studio.engine.load.imports_beside import imports_beside
 from ace_studio.engine.load.kinds import LOADERS, Loader, TrustLevel
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
-from ace_studio.engine.load.proposals import ProposedRow, examples_of
+from ace_studio.engine.load.onnx.model import OnnxModule
+from ace_studio.engine.load.onnx.proposing import propose_onnx_rows
+from ace_studio.engine.load.proposals import examples_of, said_of
 from ace_studio.engine.load.sniff import bad_file, checked_sha256
 from ace_studio.engine.load.tensors import forbid_unsafe_loading, read_checkpoint, read_state_dict, read_state_dicts
 from ace_studio.engine.load.torchvision.ops import make_importable, warn_if_standing_in
@@ -126,12 +128,14 @@ def _load(
     if not GATE.environment:
         GATE.ran.update(hashes_of(library.user.files()))
     examples = built.examples
-    is_given = recipe.inputs != InputsChoice() or recipe.calibration.inputs or recipe.calibration.caught
-    is_proposed = not examples and not is_given and sources.loader.frontend == "torch"
+    is_given = recipe.inputs != InputsChoice() or any((recipe.calibration.inputs, recipe.calibration.caught))
+    if isinstance(built.module, OnnxModule):  # data get their form from proposed inputs
+        is_given = any((recipe.inputs.rows, recipe.inputs.tracing, recipe.inputs.caught))
+    is_proposed = not (examples or is_given)
     refused = ""
     if is_proposed:
         with library.user.guard(f"Running {sources.source.name} with proposed inputs"):
-            examples, refused = _proposed_examples(built.module, reporter)
+            examples, refused = _proposed_examples(built.module, reporter, is_needed="calibration" not in functions)
     return LoadedModel(
         module=built.module,
         source=sources.source,
@@ -156,24 +160,25 @@ def _load(
     )
 
 
-def _proposed_examples(module: nn.Module, reporter: Reporter) -> tuple[tuple[Example, ...], str]:
-    """Examples for a model that came without any, with a warning that says what they are; if none runs, why."""
-    proposal = propose_rows(module)
+def _proposed_examples(module: nn.Module, reporter: Reporter, *, is_needed: bool) -> tuple[tuple[Example, ...], str]:
+    """Examples for a model that came without any, with a warning that says what they are; if none runs, why.
+
+    Raises: AceError(BAD_INPUT) for an ONNX file that runs on none, if they are needed.
+    """
+    proposal = propose_onnx_rows(module) if isinstance(module, OnnxModule) else propose_rows(module)
+    if isinstance(proposal.error, AceError) and is_needed:
+        raise proposal.error
     if proposal.error is not None:
         kind = type(proposal.error).__name__
-        return (), f"with random {_said(proposal.refused)} forward raised {kind}: {message_of(proposal.error)}"
+        return (), f"with random {said_of(proposal.refused)} forward raised {kind}: {message_of(proposal.error)}"
     if proposal.rows:
         reporter.warn(
             "proposed-inputs",
-            f"No examples were given, so the model runs on random ones that its first layer takes: "
-            f"{_said(proposal.rows[0])}. Add rows of the real sizes to the shape table if they differ",
+            f"No examples were given, so the model runs on random ones that it takes: "
+            f"{said_of(proposal.rows[0])}. Add rows of the real sizes to the shape table if they differ",
             where="[inputs]",
         )
     return examples_of(proposal.rows, module), ""
-
-
-def _said(row: ProposedRow) -> str:
-    return ", ".join(f"{one.name} {'x'.join(map(str, one.shape))}" for one in row)
 
 
 def files_sha256(files: Sequence[Path]) -> str:

@@ -1,17 +1,15 @@
 """Proposes example inputs from a model's own description: sizes from its configuration, random values."""
 
-import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from ace_studio.engine.examples.leaves import forward_parameters
+from ace_studio.engine.examples.rows import call_of, made_up_tensor
 from ace_studio.engine.flow import Example
 from ace_studio.records.tensors import TensorSpec, ValueSource
-
-_SEED = 20240607
 
 
 @dataclass(frozen=True)
@@ -24,31 +22,17 @@ class ProposedInput:
     dtype: torch.dtype = torch.float32
     values: ValueSource = ValueSource.RANDOM
     below: int = 0
-    """Exclusive upper bound of random integers."""
+    """Exclusive upper bound of random integers, also of floats that carry such; 0: none."""
     span: tuple[float, float] | None = None
     """Lowest and highest of random floats, uniform between them; None: standard normal."""
 
     def spec(self) -> TensorSpec:
         """The input as a cell of the shape table."""
-        is_bounded = self.values is ValueSource.RANDOM and self.below > 0 and self.dtype is not torch.bool
-        bounds = f" 0..{self.below - 1}" if is_bounded else ""
-        if self.span is not None:
-            bounds = f" {self.span[0]:g}..{self.span[1]:g}"
-        return TensorSpec(
-            shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=f"{self.values}{bounds}"
-        )
-
-    def tensor(self, *, seed: int) -> Tensor:
-        """The input as a tensor, the same one for the same seed."""
-        generator = torch.Generator().manual_seed(_SEED + seed)
-        if self.values is not ValueSource.RANDOM:
-            return torch.full(self.shape, int(self.values is ValueSource.ONES), dtype=self.dtype)
-        if self.span is not None:
-            low, high = self.span
-            return (torch.rand(self.shape, generator=generator) * (high - low) + low).to(self.dtype)
-        if self.dtype.is_floating_point:
-            return torch.randn(self.shape, generator=generator).to(self.dtype)
-        return torch.randint(0, max(1, self.below), self.shape, generator=generator).to(self.dtype)
+        values = str(self.values)
+        if self.values is ValueSource.RANDOM and (self.span or self.below) and self.dtype is not torch.bool:
+            low, high = self.span or (0, self.below - 1)
+            values += f" {low:g}..{high:.9g}"
+        return TensorSpec(shape=self.shape, dtype=str(self.dtype).removeprefix("torch."), values=values)
 
 
 ProposedRow = tuple[ProposedInput, ...]
@@ -60,29 +44,13 @@ def specs_of(rows: Iterable[ProposedRow]) -> tuple[dict[str, TensorSpec], ...]:
     return tuple({one.name: one.spec() for one in row} for row in rows)
 
 
-def examples_of(rows: Sequence[ProposedRow], module: nn.Module) -> tuple[Example, ...]:
+def said_of(row: ProposedRow) -> str:
+    """``ids 1x16, mask 1x16``, for messages."""
+    return ", ".join(f"{one.name} {'x'.join(map(str, one.shape)) or 'scalar'}" for one in row)
+
+
+def examples_of(rows: Iterable[ProposedRow], module: nn.Module) -> tuple[Example, ...]:
     """The rows as calls of the module: leading parameters by position, the rest by name."""
-    return tuple(_example(row, module, seed=number) for number, row in enumerate(rows))
-
-
-def _example(row: ProposedRow, module: nn.Module, *, seed: int) -> Example:
-    values: dict[str, Any] = {}
-    for one in row:
-        name, dot, _ = one.name.partition(".")
-        tensor = one.tensor(seed=seed)
-        if dot:
-            values.setdefault(name, []).append(tensor)
-        else:
-            values[name] = tensor
-    args = []
-    for name in first_parameters(module):
-        if name not in values:
-            break
-        args.append(values.pop(name))
-    return Example(args=tuple(args), kwargs=values)
-
-
-def first_parameters(module: nn.Module) -> list[str]:
-    """Names of forward's positional parameters, in order."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    return [one.name for one in parameters if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    parameters = forward_parameters(module)
+    values = ({one.name: made_up_tensor(one.spec(), number=at) for one in row} for at, row in enumerate(rows))
+    return tuple(call_of(one, parameters) for one in values)

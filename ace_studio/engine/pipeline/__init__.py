@@ -322,11 +322,11 @@ def compress(
 def _with_calibration(
     loaded: LoadedModel, captured: AnyCapture, recipe: Recipe, reporter: Reporter
 ) -> tuple[LoadedModel, str]:
-    """The model with examples made from its batch norms, where ranges are needed and all its inputs are made up.
+    """The model with examples made from its batch norms, where the plan needs ranges and all its inputs are made up.
 
     And what ranges are found on other than calibration data.
     """
-    if not recipe.needs_ranges or loaded.data.calibration is not None:
+    if loaded.data.calibration is not None:
         return loaded, ""
     are_made_up = [read_values(spec.values).source in MADE_UP for row in recipe.inputs.rows for spec in row.values()]
     if not recipe.inputs.rows and loaded.data.tracing is None and loaded.data.tracing_path is None:
@@ -334,7 +334,7 @@ def _with_calibration(
     if not any(are_made_up):
         return loaded, TRACING_EXAMPLES
     examples = []
-    if all(are_made_up):
+    if all(are_made_up) and (recipe.plan.needs_calibration or recipe.improve.methods):
         reporter.phase(messages.Phase.CALIBRATE)
         examples = examples_from_norms(loaded.module, captured.given_examples, reporter.advance)
     if not examples:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from ace_studio.engine.flow import Captured, CapturedFile, Example, LoadedModel, tensor_leaves
-from ace_studio.engine.load import OnnxModule, dims_of_inputs, node_ids, onnx_example, onnx_table
+from ace_studio.engine.load import OnnxModule, dims_of, node_ids, onnx_table
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.shapes import example_at
 from ace_studio.engine.targets.onnx.file_program import shared_program
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
@@ -138,14 +139,20 @@ def _unseen_examples(module: OnnxModule, examples: Sequence[Example], reporter: 
     """Calls at made-up sizes of open dimensions; a size that the file refuses is a warning."""
     seen: dict[str, list[int]] = {}
     for example in examples:
-        for dims, tensor in zip(dims_of_inputs(module), example.tensors(), strict=True):
-            for dim, size in zip(dims, tensor.shape, strict=True):
+        for value, tensor in zip(module.inputs, example.tensors(), strict=True):
+            for dim, size in zip(dims_of(value), tensor.shape, strict=True):
                 if isinstance(dim, str) and size not in seen.setdefault(dim, []):
                     seen[dim].append(size)
     found: list[Example] = []
     for turn in range(1, _UNSEEN + 1 if seen else 1):
         sizes = {dim: max(given) + turn * _step(given) for dim, given in seen.items()}
-        candidate = onnx_example(module, sizes, seed=turn)
+        places = {
+            (place, index): sizes[dim]
+            for place, value in enumerate(module.inputs)
+            for index, dim in enumerate(dims_of(value))
+            if isinstance(dim, str)
+        }
+        candidate = example_at(examples[-1], places)
         try:
             candidate.call(module)
         except AceError as error:
@@ -169,7 +176,7 @@ def _step(sizes: Sequence[int]) -> int:
 
 def _findings(module: OnnxModule, examples: Sequence[Example]) -> tuple[InputFinding, ...]:
     findings = []
-    for place, (name, dims) in enumerate(zip(module.names, dims_of_inputs(module), strict=True)):
+    for place, (name, value) in enumerate(zip(module.names, module.inputs, strict=True)):
         tensors = [example.tensors()[place] for example in examples]
         findings.append(
             InputFinding(
@@ -185,7 +192,7 @@ def _findings(module: OnnxModule, examples: Sequence[Example]) -> tuple[InputFin
                         verified_sizes=tuple(sorted({tensor.shape[index] for tensor in tensors})),
                         reason="the file leaves it open" if isinstance(dim, str) else "the file names this size",
                     )
-                    for index, dim in enumerate(dims)
+                    for index, dim in enumerate(dims_of(value))
                 ),
             )
         )

@@ -1,11 +1,16 @@
 """Examples made from batch norms look like what the norms saw in training, and only where that can be had."""
 
+import itertools
+import time
+
 import pytest
 import torch
 from torch import nn
 
+from ace_studio.engine.examples import from_norms
 from ace_studio.engine.examples.from_norms import examples_from_norms
 from ace_studio.engine.flow import Example
+from ace_studio.engine.progress import Cancelled, Reporter
 
 
 def trained_on(real: torch.Tensor) -> nn.Module:
@@ -110,3 +115,40 @@ def test_it_tells_its_steps_and_can_be_cancelled(real):
     with pytest.raises(KeyboardInterrupt):
         examples_from_norms(trained_on(real), random_rows(4), cancel)
     assert [words.partition(", ")[2] for _, words in told] == ["1 (x + 0)", "1 (x + 2)", "4 (x + 0)"]
+
+
+class Slow(nn.Module):
+    """A layer that takes its time, forward and backward."""
+
+    def __init__(self, body: nn.Module, seconds: float) -> None:
+        super().__init__()
+        self.body, self.seconds = body, seconds
+
+    def forward(self, pictures):
+        for layer in self.body:
+            time.sleep(self.seconds)
+            pictures = layer(pictures)
+        return pictures
+
+
+def test_it_ends_in_time_and_keeps_what_is_better_until_then(real, monkeypatch):
+    model, told = Slow(trained_on(real), 0.005).eval(), []
+    monkeypatch.setattr(from_norms, "MOST_SECONDS", 4.0)
+    started = time.monotonic()
+    examples = examples_from_norms(model, random_rows(*[4] * 8), lambda share, words: told.append((share, words)))
+    assert time.monotonic() - started < 4.5
+    assert examples and len(told) > 20 * 0.7
+    shares = [share for share, _ in told]
+    assert shares == sorted(shares) and max(later - one for one, later in itertools.pairwise(shares)) < 0.2
+    monkeypatch.setattr(from_norms, "MOST_SECONDS", 0.3)
+    slow, started = Slow(trained_on(real), 0.2).eval(), time.monotonic()
+    assert examples_from_norms(slow, random_rows(4)) == [] and time.monotonic() - started < 1.0
+
+
+def test_a_stop_is_heard_within_a_step(real):
+    model, asked = Slow(trained_on(real), 0.05).eval(), time.monotonic() + 1.0
+    reporter = Reporter(is_cancelled=lambda: time.monotonic() > asked)
+    with pytest.raises(Cancelled):
+        examples_from_norms(model, random_rows(4), reporter.advance)
+    assert time.monotonic() - asked < 1.0
+    assert not any(one._forward_pre_hooks for one in model.modules())

@@ -5,13 +5,14 @@ from filelock import FileLock
 
 from ace_studio.cli.app import Console
 from ace_studio.cli.show_result import show_result
-from ace_studio.engine import pipeline
+from ace_studio.engine import evaluate, pipeline
 from ace_studio.engine.pipeline import in_turn
 from ace_studio.engine.progress import Cancelled, Reporter
 from ace_studio.records.messages import Phase, Progress, RunRequest
 from ace_studio.records.recipes import recipe as recipes
 from ace_studio.records.recipes.plan import Plan, Precision
 from ace_studio.records.results import TargetRun, decode_result
+from ace_studio.records.targets import TargetRow
 from ace_studio.records.tensors import TensorSpec, ValueSource
 
 MODEL = """
@@ -21,9 +22,15 @@ def make():
 def data():
     return [torch.ones(1, 4)]
 """
+REFUSING = """class Refusing(torch.nn.Sequential):
+    def forward(self, input):
+        if input.abs().max() < 0.1:
+            raise ValueError("too quiet")
+        return super().forward(input)
+def make"""
 
 
-def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, target="onnxruntime"):
+def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, target="onnxruntime", goal=None):
     (folder / "model.py").write_text(source)
     row = {"input": TensorSpec(shape=(2, 4), values=ValueSource.RANDOM)}
     recipe = recipes.Recipe(
@@ -32,6 +39,7 @@ def _result(folder, plan, *, methods=(), data="", source=MODEL, has_rows=True, t
         calibration=recipes.CalibrationChoice(inputs=data),
         plan=plan,
         improve=recipes.ImproveChoice(methods=methods),
+        goal=goal or recipes.Goal(),
         measure=recipes.MeasureChoice(rounds=1, profile=False),
         targets=recipes.TargetsChoice(names=(target,)),
     )
@@ -68,6 +76,27 @@ def test_a_model_with_batch_norms_gets_examples_that_resemble_its_data_and_it_is
     result = _result(tmp_path, Plan(), methods=(recipes.ImproveMethod.EQUALIZE,), source=source, target="eager")
     (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
     assert "batch norms" in warning.what
+    result = _result(tmp_path, Plan(default=Precision.INT8_STATIC), source=source)
+    (warning,) = [one for one in result.warnings if one.code == "fake-calibration"]
+    assert "batch norms" in warning.what and "the worst of other made-up inputs" in warning.what
+
+
+@pytest.mark.parametrize(("data", "has_rows"), [("", True), ("", False), ("data", True)])
+def test_without_data_a_goal_is_met_without_ranges_and_it_is_said_what_data_would_bring(
+    tmp_path, monkeypatch, data, has_rows
+):
+    usual = lambda _row, precision, **_: 400.0 if str(precision) == "int8-static" else 1.0  # noqa: E731
+    monkeypatch.setattr(TargetRow, "typical_speedup", usual)
+    goal = recipes.Goal(min_sqnr_db=20.0)
+    result = _result(tmp_path, Plan(from_goal=True), data=data, has_rows=has_rows, goal=goal)
+    lows = {step.low for step in result.search} | {run.precision for run in result.runs}
+    assert ("int8-static" in lows) is bool(data) and result.goal_met
+    said = [one.what for one in result.warnings if one.code == "no-data"]
+    assert len(said) == (not data) and "fake-calibration" not in {one.code for one in result.warnings}
+    assert all("typically 400.0 times as fast as the original" in one for one in said)
+    cards = [one for one in result.advice if one.kind == "calibration-data"]
+    assert [one.change for one in cards] == [{"calibration": {"inputs": "calibration_inputs"}}] * len(said)
+    assert "precision-int8-static" not in {one.kind for one in result.advice}
 
 
 def test_a_run_that_was_planned_with_ranges_and_built_at_fp32_is_not_said_to_be_calibrated(tmp_path, monkeypatch):
@@ -75,6 +104,25 @@ def test_a_run_that_was_planned_with_ranges_and_built_at_fp32_is_not_said_to_be_
     assert "fake-calibration" not in {
         one.code for one in _result(tmp_path, Plan(default=Precision.INT8_STATIC)).warnings
     }
+
+
+def test_a_plan_with_ranges_is_judged_by_the_worst_kind_of_other_made_up_inputs(tmp_path):
+    result = _result(tmp_path, Plan(default=Precision.INT8_STATIC))
+    (run,), (warning,) = result.runs, [one for one in result.warnings if one.code == "fake-calibration"]
+    assert run.fidelity_db < 10  # of numbers a thousand times smaller nothing is left
+    assert f"{run.fidelity_db:.1f} dB on numbers a thousand times smaller" in warning.what
+    refused = MODEL.replace("    return torch.nn.Sequential(", "    return Refusing(").replace("def make", REFUSING, 1)
+    (run,) = _result(tmp_path, Plan(default=Precision.INT8_STATIC), source=refused).runs
+    assert run.fidelity_db > 10  # kinds that the model does not take are left out
+
+
+@pytest.mark.parametrize(("count", "has_judges"), [(32, True), (4, False)])
+def test_with_data_a_plan_with_ranges_is_judged_by_what_was_held_out(tmp_path, monkeypatch, count, has_judges):
+    judged, original = [], evaluate.fidelity_of
+    monkeypatch.setattr(evaluate, "fidelity_of", lambda *args: judged.append(len(args[0])) or original(*args))
+    source = MODEL.replace("[torch.ones(1, 4)]", f"list(torch.randn({count}, 1, 4))")
+    (run,) = _result(tmp_path, Plan(default=Precision.INT8_STATIC), data="data", source=source).runs
+    assert (max(judged) > 1) is has_judges and (run.fidelity_db > 20 or not has_judges)
 
 
 @pytest.mark.slow

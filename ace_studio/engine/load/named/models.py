@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from ace_studio.engine.examples.leaves import forward_parameters
 from ace_studio.engine.flow import put_in_eval_mode
 from ace_studio.engine.load.huggingface.library import import_package
-from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, first_parameters
+from ace_studio.engine.load.proposals import ProposedInput, ProposedRow
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.recipes.named_source import NamedSource
 from ace_studio.records.tensors import ValueSource
@@ -148,7 +149,7 @@ def _torchvision_rows(models: ModuleType, name: str, module: nn.Module | None) -
 
 
 def _picture_rows(module: nn.Module | None, shape: tuple[int, ...]) -> tuple[ProposedRow, ...]:
-    name = next(iter(first_parameters(module)), "x") if module is not None else "x"
+    name = next(iter(forward_parameters(module)), "x") if module is not None else "x"
     return tuple((ProposedInput(name, (batch, *shape)),) for batch in _BATCHES)
 
 

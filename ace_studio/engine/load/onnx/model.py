@@ -18,13 +18,11 @@ from torch import Tensor, nn
 from ace_studio.engine.flow import Example
 from ace_studio.engine.load.load_job import LoadJob, OpenedModel
 from ace_studio.engine.load.onnx.header import read_facts
-from ace_studio.engine.load.proposals import ProposedInput, ProposedRow, examples_of, specs_of
 from ace_studio.engine.load.refused import refused_file
 from ace_studio.engine.load.sniff import bad_file
 from ace_studio.engine.ops.onnx_order import sort_nodes
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import FileFacts, StoredTensor
-from ace_studio.records.tensors import ValueSource
 
 TENSOR_TYPES = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32, 7: torch.int64, 9: torch.bool,
@@ -32,15 +30,10 @@ TENSOR_TYPES = {
 }  # fmt: skip
 """ONNX's number for an element type -> torch's type."""
 _MOST_SHOWN = 20
-_QUIET = 3
+_QUIET = 4
+"""Errors are raised, so they need not be printed."""
 _WEIGHTS_APART = 4
 """The first IR version whose weights need not be inputs."""
-_BATCHES, _LENGTHS, _SIDES = (1, 2, 3), (16, 24, 20), (224, 256, 192)
-"""Example values for open sizes: a batch, a length, the side of an image."""
-_PICTURE_DIMS = 4
-_VOCABULARY = 100
-_SAME_NUMBERS = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
-"""Ops that give the numbers that they take."""
 Dim = int | str
 
 
@@ -125,7 +118,7 @@ class OnnxModule(nn.Module):
 
 
 def build_from_onnx(job: LoadJob) -> OpenedModel:
-    """Open the file as a module, with examples of the sizes that it names.
+    """Open the file as a module.
 
     Raises: AceError(NOT_INSTALLED) without onnx and onnxruntime; AceError(BAD_FILE) if it is damaged, refused by the
         runtime, or its weights are not there; AceError(UNSUPPORTED) for inputs that are no tensors.
@@ -134,7 +127,7 @@ def build_from_onnx(job: LoadJob) -> OpenedModel:
     module = _with_signature(OnnxModule(read_model(job.path), job.path))
     module._session()
     files = tuple(job.path.parent / name for name in _external_files(_parse(job.path, with_weights=False)))
-    return OpenedModel(module.eval(), examples_of(example_rows(module), module), are_made_up=True, files=files)
+    return OpenedModel(module.eval(), files=files)
 
 
 def describe_onnx(path: Path) -> FileFacts:
@@ -149,17 +142,13 @@ def describe_onnx(path: Path) -> FileFacts:
     if importlib.util.find_spec("onnx") is None:
         return FileFacts(notes=(*notes, f"opening it needs onnx: {_install_line()}"))
     model = _parse(path, with_weights=False)
-    inputs = list(model.graph.input)
-    notes += [f"input {_words(value)}" for value in inputs]
+    notes += [f"input {_words(value)}" for value in model.graph.input]
     notes += [f"output {_words(value)}" for value in model.graph.output]
     tensors = tuple(
         StoredTensor(name=tensor.name, dtype=_type_word(tensor.data_type), shape=tuple(tensor.dims))
         for tensor in model.graph.initializer
     )
-    is_of_tensors = all(value.type.tensor_type.elem_type in TENSOR_TYPES for value in inputs)
-    names = python_names([value.name for value in inputs])
-    rows = proposed_rows(names, inputs, vocabularies(model.graph)) if is_of_tensors else ()
-    return FileFacts(tensors=tensors, notes=tuple(notes), inputs=specs_of(rows[:2]))
+    return FileFacts(tensors=tensors, notes=tuple(notes))
 
 
 def read_model(path: Path) -> Any:
@@ -226,73 +215,6 @@ def dims_of(value: Any) -> tuple[Dim, ...]:
         is_fixed = dim.HasField("dim_value") and dim.dim_value > 0
         dims.append(dim.dim_value if is_fixed else dim.dim_param or f"{value.name}_{index}")
     return tuple(dims)
-
-
-def dims_of_inputs(module: OnnxModule) -> list[tuple[Dim, ...]]:
-    """Sizes of every input: numbers, or names if the file leaves them open."""
-    return [dims_of(value) for value in module.inputs]
-
-
-def example_rows(module: OnnxModule) -> tuple[ProposedRow, ...]:
-    """Two rows with different values of the open sizes; one if no size is open."""
-    return proposed_rows(module.names, module.inputs, vocabularies(module.model.graph))[:2]
-
-
-def vocabularies(graph: Any) -> dict[str, int]:
-    """Input -> rows of the smallest table of weights that it indexes, directly or after a change of type or shape."""
-    rows = {tensor.name: tensor.dims[0] for tensor in graph.initializer if tensor.dims}
-    came_from: dict[str, str] = {value.name: value.name for value in graph.input}
-    found: dict[str, int] = {}
-    for node in graph.node:
-        first, second = (*node.input, "", "")[:2]  # a damaged file may have fewer
-        if node.op_type in _SAME_NUMBERS and first in came_from:
-            came_from |= dict.fromkeys(node.output[:1], came_from[first])
-        elif node.op_type == "Gather" and first in rows and (name := came_from.get(second)):
-            found[name] = min(found.get(name, rows[first]), rows[first])
-    return found
-
-
-def proposed_rows(
-    names: Sequence[str], inputs: Sequence[Any], vocabulary: Mapping[str, int]
-) -> tuple[ProposedRow, ...]:
-    """Three rows with different values of the open sizes; one if no size is open."""
-    sizes: dict[str, tuple[int, int, int]] = {}
-    for value in inputs:
-        dims = dims_of(value)
-        for index, dim in enumerate(dims):
-            if isinstance(dim, str):
-                sizes.setdefault(dim, _usual_sizes(index, len(dims)))
-    turns = range(3 if sizes else 1)
-    return tuple(
-        tuple(_proposed(name, value, sizes, turn, vocabulary) for name, value in zip(names, inputs, strict=True))
-        for turn in turns
-    )
-
-
-def _usual_sizes(index: int, dims: int) -> tuple[int, int, int]:
-    if index == 0:
-        return _BATCHES
-    return _SIDES if dims == _PICTURE_DIMS and index > 1 else _LENGTHS
-
-
-def _proposed(
-    name: str, value: Any, sizes: Mapping[str, Sequence[int]], turn: int, vocabulary: Mapping[str, int]
-) -> ProposedInput:
-    shape = tuple(sizes[dim][turn] if isinstance(dim, str) else dim for dim in dims_of(value))
-    dtype = TENSOR_TYPES[value.type.tensor_type.elem_type]
-    is_mask = "mask" in name and not dtype.is_floating_point
-    below = vocabulary.get(value.name, 2 if dtype is torch.bool or "type" in name else _VOCABULARY)
-    return ProposedInput(
-        name, shape, dtype=dtype, values=ValueSource.ONES if is_mask else ValueSource.RANDOM, below=below
-    )
-
-
-def onnx_example(module: OnnxModule, sizes: Mapping[str, int], *, seed: int) -> Example:
-    """An example with random values and these values of the open sizes."""
-    table = {name: (size,) * 3 for name, size in sizes.items()}
-    pairs = zip(module.names, module.inputs, strict=True)
-    known = vocabularies(module.model.graph)
-    return Example(args=tuple(_proposed(name, value, table, 0, known).tensor(seed=seed) for name, value in pairs))
 
 
 def _with_signature(module: OnnxModule) -> OnnxModule:

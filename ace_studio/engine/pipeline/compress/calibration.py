@@ -14,12 +14,15 @@ from ace_studio.engine.examples.reader import read_examples
 from ace_studio.engine.examples.wanted import choose_indices
 from ace_studio.engine.flow import Captured, DataSources, Example
 from ace_studio.engine.progress import Reporter
+from ace_studio.engine.quantize.fidelity import split_examples
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import Phase
 from ace_studio.records.recipes.recipe import CalibrationChoice, Subset
 
 MOST_READ = 4096
 """Most examples that are read of a function, which may be endless, to choose a subset from."""
+LEAST_TO_HOLD_OUT = 16
+"""From so many examples on, every fourth is kept to judge by, and ranges are found on the others."""
 
 
 class CalibrationExamples:
@@ -27,20 +30,25 @@ class CalibrationExamples:
 
     def __init__(self, data: DataSources, captured: Captured, choice: CalibrationChoice, reporter: Reporter) -> None:
         self._data, self._captured, self._choice, self._reporter = data, captured, choice, reporter
-        self._examples: list[Example] | None = None
+        self._examples: tuple[list[Example], list[Example]] | None = None
 
     def __call__(self) -> list[Example]:
-        """Raises: AceError, as `read_calibration` says."""
+        """What to calibrate on. Raises: AceError, as `read_calibration` says."""
+        return [example.copied() for example in self._read()[0]]
+
+    def held_out(self) -> list[Example]:
+        """What to judge by, as nothing was calibrated on it; empty if there are too few examples."""
+        return [example.copied() for example in self._read()[1]]
+
+    def _read(self) -> tuple[list[Example], list[Example]]:
         if self._examples is None:
             self._reporter.phase(Phase.CALIBRATE, "reading the calibration examples")
-            self._examples = read_calibration(
-                self._data,
-                self._captured,
-                samples=self._choice.samples,
-                subset=self._choice.subset,
-                reporter=self._reporter,
+            choice = self._choice
+            found = read_calibration(
+                self._data, self._captured, samples=choice.samples, subset=choice.subset, reporter=self._reporter
             )
-        return [example.copied() for example in self._examples]
+            self._examples = split_examples(found) if len(found) >= LEAST_TO_HOLD_OUT else (found, [])
+        return self._examples
 
 
 def read_calibration(

@@ -44,6 +44,8 @@ class Candidate:
     """The plan that its weights are improved for; None for its own. Mixtures of a search share those of all ops low."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Of its target: how it is built otherwise than usual."""
+    worst_kind: str = ""
+    """The made-up inputs that its fidelity is that of, if there are no data."""
     _actual: tuple[Lowered, list[OpActual]] | None = None
 
     def read_back(self) -> list[OpActual]:
@@ -73,14 +75,14 @@ class Candidate:
         self.note(status=RunStatus.FAILED, error=problem)
 
 
-def first_plans(recipe: Recipe) -> list[Plan]:
+def first_plans(recipe: Recipe, *, has_data: bool = True) -> list[Plan]:
     """The plans that every target begins with: the recipe's own, or one per precision if a goal decides."""
     if not recipe.plan.from_goal:
         return [recipe.plan]
     if not recipe.goal.has_bound:
         return [Plan(default=Precision.FP32)]
     order = (Precision.INT4_WEIGHT, *SEARCH_ORDER) if recipe.goal.wants_small else SEARCH_ORDER
-    return [Plan(default=precision) for precision in order]
+    return [Plan(default=precision) for precision in order if has_data or not precision.needs_calibration]
 
 
 def make_candidate(target: Target, plan: Plan, table: GraphTable, *, device: torch.device) -> Candidate:

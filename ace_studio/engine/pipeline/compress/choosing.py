@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from ace_studio.engine.advice import Facts
 from ace_studio.engine.environment import result_environment
 from ace_studio.engine.evaluate import RUINED_DB
 from ace_studio.engine.pipeline.compress.candidates import (
@@ -19,7 +20,7 @@ from ace_studio.engine.pipeline.compress.candidates import (
     prefer_exact,
     slower_words,
 )
-from ace_studio.engine.pipeline.compress.job import TRACING_EXAMPLES, CompressionJob
+from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.sensitivity import Sensing
 from ace_studio.engine.targets.base import Lowered
 from ace_studio.records.errors import ErrorCode, Problem
@@ -29,6 +30,7 @@ from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Region, Result, ResultStatus, RunStatus, TargetRun
 from ace_studio.records.results.words import ratio_words
+from ace_studio.records.targets import TARGET_ROWS
 
 
 @dataclass
@@ -45,6 +47,7 @@ def conclude(job: CompressionJob) -> Outcome:
     _say_what_was_calibrated(job)
     chosen, goal_met = _choose(job, tuple(candidate.run for candidate in job.state.candidates))
     _say_what_does_not_pay(job, chosen)
+    _say_what_data_would_bring(job, chosen)
     status, error = ResultStatus.OK, None
     if chosen is None:
         status, error = ResultStatus.FAILED, _nothing_worked(job.state.candidates)
@@ -114,24 +117,39 @@ def _choose(job: CompressionJob, runs: Sequence[TargetRun]) -> tuple[int | None,
 
 def _say_what_was_calibrated(job: CompressionJob) -> None:
     """Warn of ranges that were not found on calibration data, if anything that was built has any."""
-    how, where = job.state.calibrated_on, "[calibration] inputs"
+    how, told = job.state.calibrated_on, ""
     built = [one for one in job.state.alive if any(precision.needs_calibration for precision in one.plan.precisions)]
     if not how or not (job.recipe.improve.methods or any(not one.run.is_exact for one in built)):
         return
-    if how == TRACING_EXAMPLES:
-        job.reporter.warn(
-            "calibration-from-tracing",
-            f"Activation ranges ({Precision.INT8_STATIC}) were found on the tracing examples, because the recipe names "
-            "no calibration data",
-            where=where,
-        )
+    judged = {one.run.fidelity: one for one in built if one.worst_kind and one.run.fidelity is not None}
+    if judged:
+        worst = judged[min(judged)]
+        told = f"; {worst.label} has {min(judged):.1f} dB on {worst.worst_kind}, the worst of other made-up inputs"
+    elif not job.state.has_data:
+        told = "; accuracy on real data may be far lower"
+    what = f"Activation ranges were found on {how}, because the recipe names no calibration data{told}"
+    if job.state.has_data:
+        job.reporter.warn("calibration-from-tracing", what, where="[calibration] inputs")
     else:
-        job.reporter.warn(
-            "fake-calibration",
-            f"Activation ranges were found on {how}, because the recipe names no calibration data; "
-            "accuracy on real data may be far lower",
-            where=where,
-        )
+        job.reporter.warn("fake-calibration", what, where="[calibration] inputs")
+
+
+def _say_what_data_would_bring(job: CompressionJob, chosen: int | None) -> None:
+    """Without data a search leaves int8-static out: how fast that is elsewhere, beside what was reached."""
+    if job.state.has_data or not (job.recipe.plan.from_goal and job.recipe.goal.has_bound):
+        return
+    static, facts = Precision.INT8_STATIC, Facts(result=unfinished(job), recipe=job.recipe, table=job.captured.table)
+    able = {one.target.name for one in job.state.candidates if not one.target.precision_problem(static)}
+    usual = [TARGET_ROWS[one].typical_speedup(static, is_convolutional=facts.is_convolutional) or 0.0 for one in able]
+    reached = 1.0 if chosen is None else facts.result.runs[chosen].speedup or 1.0
+    told = ""
+    if max(usual, default=0.0) > reached:
+        told = f": {static} is then typically {max(usual):.1f} times as fast as the original (here it is {reached:.1f})"
+    job.reporter.warn(
+        "no-data",
+        f"Without data no ranges of activations are known, so {static} was not tried. Give 32 real examples{told}",
+        where="[calibration] inputs",
+    )
 
 
 def _say_what_is_ruined(job: CompressionJob, run: TargetRun) -> None:

@@ -67,8 +67,15 @@ class JobState:
     """The mixtures that it predicts to be the best, target by target."""
     ceilings: Ceilings | None = None
     worst: tuple[WorstSample, ...] = ()
+    others: Mapping[str, tuple[Sequence[Example], Sequence[Sequence[Tensor]]]] | None = None
+    """Inputs that no ranges were found on, with the original's outputs; the kind if they are made up. None: not yet."""
     calibrated_on: str = ""
     """What ranges are found on; empty if on calibration data."""
+
+    @property
+    def has_data(self) -> bool:
+        """Whether nothing is made up that ranges would be found on; else a search leaves out what needs ranges."""
+        return self.calibrated_on in {"", TRACING_EXAMPLES}
 
     @property
     def alive(self) -> list[Candidate]:

@@ -69,7 +69,8 @@ def run_stages(job: CompressionJob) -> Outcome:
         _measure_baseline(job)
         _check_calibration(job)
         if job.recipe.sensitivity.scan is ScanChoice.ON:
-            sense_once(job, scanned_precisions(job.recipe))
+            found = scanned_precisions(job.recipe)
+            sense_once(job, [one for one in found if job.state.has_data or not one.needs_calibration])
         try_plans(job, targets)
         with float_references(job) as references, state_put_back(job.reference):
             measure_latency(job, references)
@@ -133,7 +134,7 @@ def _check_room(job: CompressionJob, targets: Sequence[Target]) -> None:
     if figures := missing_room(job.output, weights // _SMALLEST_PART + LEAST_ROOM_BYTES):
         remedy = "Make room there, or name another folder with --out (in the window: Settings > Folder of the runs)"
         raise AceError.of(ErrorCode.SYSTEM, "The disk is too full for this run", why=figures, remedy=remedy)
-    count = len(targets) * len(first_plans(job.recipe))
+    count = len(targets) * len(first_plans(job.recipe, has_data=job.state.has_data))
     for folder, needed in ((job.output, count * weights + LEAST_ROOM_BYTES), (temporary_folder(), SCRATCH_BYTES)):
         if figures := missing_room(folder, needed):
             job.reporter.warn("disk-space", f"The disk may become full: {figures}", where=str(folder))
@@ -150,7 +151,9 @@ def _measure_baseline(job: CompressionJob) -> None:
 
 def _check_calibration(job: CompressionJob) -> None:
     """Read the calibration data before anything is built, so that an error in them ends the job early."""
-    if job.loaded.data.calibration is not None and any(plan.needs_calibration for plan in first_plans(job.recipe)):
+    if job.loaded.data.calibration is not None and any(
+        plan.needs_calibration for plan in first_plans(job.recipe, has_data=job.state.has_data)
+    ):
         warn_about_calibration(job.calibration(), job.loaded.data.evaluate, job.reporter)
 
 
@@ -162,7 +165,7 @@ def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
         job.state.candidates += [not_searched(target) for target in targets if target not in searched]
         GoalSearch(job).run(searched)
     else:
-        pairs = list(itertools.product(targets, first_plans(recipe)))
+        pairs = list(itertools.product(targets, first_plans(recipe, has_data=job.state.has_data)))
         expect_builds(job, pairs)
         for target, plan in pairs:
             try_plan(job, target, plan)
@@ -174,7 +177,9 @@ def try_plans(job: CompressionJob, targets: Sequence[Target]) -> None:
         return
     tried = {one.target.name for one in job.state.candidates}
     for target, reason in {one.target: plan_problem(one.plan) for one in job.state.left_out}.items():
-        has_precision = any(not target.precision_problem(plan.default) for plan in first_plans(recipe))
+        has_precision = any(
+            not target.precision_problem(plan.default) for plan in first_plans(recipe, has_data=job.state.has_data)
+        )
         if reason and has_precision and target.name not in tried:
             job.reporter.warn("target-left-out", f"auto does not use {target.label}: {reason}")
 

@@ -1,14 +1,21 @@
 """One plan on one target: bound, built, compared with eager, and given its metric."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import cycle, islice
+
+from torch import Tensor
 
 from ace_studio.engine import evaluate, measure
+from ace_studio.engine.examples.made_up import KINDS, NORMAL, of_kind
+from ace_studio.engine.flow import Example
 from ace_studio.engine.pipeline.compress.building import build
 from ace_studio.engine.pipeline.compress.candidates import Candidate, keeps_accuracy, make_candidate, unsupported_op
 from ace_studio.engine.pipeline.compress.job import CompressionJob
 from ace_studio.engine.pipeline.compress.metric import metric_facts
 from ace_studio.engine.pipeline.compress.proving import SAME_DB, is_exact, prove
 from ace_studio.engine.pipeline.compress.timing import time_beside
+from ace_studio.engine.quantize.fidelity import fidelity_db
 from ace_studio.engine.targets.base import Target
 from ace_studio.engine.targets.partial.lower import SubgraphsLowered
 from ace_studio.records.errors import AceError, ErrorCode, Problem
@@ -73,7 +80,7 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
     """Compare a candidate with eager on every example, unseen sizes included.
 
     The fidelity is that of the user's examples: a sequence of length 1, which only proves that the graph takes it, may
-    lie outside of all calibrated ranges.
+    lie outside of all calibrated ranges. That of a plan with ranges is that of inputs that these were not found on.
     """
     assert candidate.lowered is not None
     job.reporter.phase(Phase.VERIFY, candidate.label)
@@ -89,6 +96,7 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
         if error.problem.code is not ErrorCode.WRONG_CAPTURE or not _only_decides(job, candidate):
             raise
         return
+    fidelity = _on_other_inputs(job, candidate) or fidelity
     candidate.note(
         # Where no output changes on the examples, nothing is known of what the precision loses.
         sqnr_db=None if fidelity.centred_db is None else round(fidelity.sqnr_db, 3),
@@ -98,6 +106,37 @@ def check(job: CompressionJob, candidate: Candidate) -> None:
     )
     if fidelity.sqnr_db < evaluate.RUINED_DB:
         _only_decides(job, candidate)
+
+
+def _on_other_inputs(job: CompressionJob, candidate: Candidate) -> evaluate.Fidelity | None:
+    """The fidelity on held-out examples, without data on the worst kind of made-up inputs; None if there are none."""
+    assert candidate.lowered is not None
+    if not any(precision.needs_calibration for precision in candidate.plan.precisions):
+        return None
+    if job.state.others is None:
+        job.state.others = dict(_judges(job))
+    found: dict[str, evaluate.Fidelity] = {}
+    for name, (examples, expected) in job.state.others.items():
+        with suppress(Exception):  # a runtime may refuse what it was not built for; the examples were compared before
+            outputs = [evaluate.flat_outputs(candidate.lowered, one) for one in examples]
+            found[name] = evaluate.fidelity_of(expected, outputs)
+    candidate.worst_kind = min(found, key=lambda name: found[name].centred_db or 0.0, default="")
+    return found.get(candidate.worst_kind)
+
+
+def _judges(job: CompressionJob) -> Iterator[tuple[str, tuple[list[Example], list[list[Tensor]]]]]:
+    """Inputs that no ranges were found on, with the model's outputs where these are finite and change."""
+    given, kinds = job.calibration.held_out()[:MOST_JUDGES], [""]
+    if not job.state.has_data:
+        given = list(islice(cycle(job.captured.given_examples), MOST_MADE_UP))
+        kinds = [kind for kind in KINDS if kind != NORMAL or job.loaded.data.calibration is not None]
+    for kind in kinds:
+        with suppress(Exception):  # the user's model may refuse made-up values in any way
+            examples = [of_kind(kind, one, seed=at) if kind else one for at, one in enumerate(given)]
+            expected = [evaluate.flat_outputs(job.reference, one) for one in examples]
+            is_finite = all(bool(leaf.isfinite().all()) for outputs in expected for leaf in outputs)
+            if examples and is_finite and fidelity_db(expected, expected) is not None:
+                yield kind, (examples, expected)
 
 
 def _only_decides(job: CompressionJob, candidate: Candidate) -> bool:
@@ -136,6 +175,8 @@ def measure_accuracy(job: CompressionJob, candidate: Candidate) -> None:
     candidate.note(**metric_facts(job, score))
 
 
+MOST_JUDGES, MOST_MADE_UP = 8, 4
+"""Examples that candidates are judged by: held-out ones, or of each kind of made-up ones."""
 RACE_ROUNDS = 8
 """An even number: every second round has the opposite order."""
 CLEARLY_SLOWER = 1.3

@@ -93,6 +93,8 @@ def test_a_goal_without_a_plan_searches_and_no_goal_means_fp32():
     searched = candidates.first_plans(Recipe(goal=Goal(max_drop=0.01)))
     assert [one.default for one in searched] == list(candidates.SEARCH_ORDER)
     assert [one.default for one in candidates.first_plans(Recipe())] == [Precision.FP32]
+    without = candidates.first_plans(Recipe(goal=Goal(max_drop=0.01)), has_data=False)
+    assert not any(one.needs_calibration for one in without) and len(without) == len(searched) - 1
 
 
 def test_the_pareto_front_leaves_out_what_another_run_beats_in_everything():

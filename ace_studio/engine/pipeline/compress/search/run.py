@@ -26,7 +26,7 @@ LEVEL = 1.25
 CLEARLY_BEHIND = 0.95
 """A variant is searched only if its cheapest candidate costs at most this share of what meets the goal already."""
 HIGH_PRECISIONS = (Precision.BF16, Precision.FP32)
-"""For ops that are not low: 16 bits only where they are faster than eager."""
+"""For ops that are not low: 16 bits only where they are faster than eager. Without data fp16 is tried too."""
 
 Evaluated = tuple[SearchVariant, SearchStep]
 """A variant and what all ops at its precision gave."""
@@ -224,7 +224,8 @@ class GoalSearch:
     def _try_floats(self, target: Target, *, all_of_them: bool = False) -> list[SearchStep]:
         """Evaluate all ops at 16 bits, then at fp32; the second only if the first misses the goal, or if asked for."""
         steps: list[SearchStep] = []
-        for precision in HIGH_PRECISIONS:
+        tried = HIGH_PRECISIONS if self._job.state.has_data else (Precision.BF16, Precision.FP16, Precision.FP32)
+        for precision in tried:
             if target.available().ok and target.precision_problem(precision):
                 continue
             step = self._evaluator.uniform(target, precision)

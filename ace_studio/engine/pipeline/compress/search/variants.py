@@ -61,7 +61,8 @@ def variants_of(job: CompressionJob, target: Target) -> list[SearchVariant]:
         if target.available().ok:
             plans = [plan for plan in plans if not target.precision_problem(plan.default)]
             if not recipe.goal.wants_small:
-                plans = [plan for plan in plans if is_worth_a_build(plan, job.captured.table, target)] or plans
+                worth = [plan for plan in plans if is_worth_a_build(plan, job.captured.table, target)]
+                plans = worth or (plans if job.state.has_data else [])
             if not target.precision_problem(Precision.BF16) and has_much_besides_products(job.captured.table):
                 rests = (Precision.FP32, Precision.BF16)
                 plans = [msgspec.structs.replace(plan, rest=rest) for plan in plans for rest in rests]
@@ -69,7 +70,8 @@ def variants_of(job: CompressionJob, target: Target) -> list[SearchVariant]:
 
 
 def _low_plans(job: CompressionJob) -> list[Plan]:
-    lows = (*_LOW, *_SMALL) if job.recipe.goal.wants_small or reads_weights_most(job.captured.table) else _LOW
+    small = _SMALL if job.recipe.goal.wants_small or reads_weights_most(job.captured.table) else ()
+    lows = [low for low in (*_LOW, *small) if job.state.has_data or not low.needs_calibration]
     return [msgspec.structs.replace(job.recipe.plan, from_goal=False, rules=(), default=low) for low in lows]
 
 

@@ -34,9 +34,11 @@ TARGET = SimpleNamespace(
 )
 
 
-def lows(graph, goal, *, plan=None, target=TARGET):
+def lows(graph, goal, *, plan=None, target=TARGET, has_data=True):
     recipe = Recipe(plan=plan or Plan(from_goal=True), goal=goal)
-    job = SimpleNamespace(recipe=recipe, captured=SimpleNamespace(table=graph), state=SimpleNamespace(sensing=None))
+    job = SimpleNamespace(
+        recipe=recipe, captured=SimpleNamespace(table=graph), state=SimpleNamespace(sensing=None, has_data=has_data)
+    )
     return [(str(one.plan.default), str(one.plan.rest)) for one in variants_of(job, target)]
 
 
@@ -61,6 +63,13 @@ def test_a_precision_that_hardly_any_arithmetic_would_have_is_tried_for_size_onl
     assert ("int8-dynamic", "fp32") in lows(network, Goal(max_size_mb=1.0), target=target)
     assert lows(LINEAR, Goal(min_sqnr_db=20), target=target) == [("int8-static", "fp32"), ("int8-dynamic", "fp32")]
     assert lows(network, Goal(min_sqnr_db=20)) == [("int8-dynamic", "fp32")]  # nothing else is left here
+
+
+def test_without_data_nothing_that_needs_ranges_is_tried():
+    target = SimpleNamespace(**{**vars(TARGET), "precision_problem": lambda precision: ""})
+    assert lows(LINEAR, Goal(min_sqnr_db=20), target=target, has_data=False) == [("int8-dynamic", "fp32")]
+    network = table(*("aten.conv2d.default",) * 10, "aten.linear.default")
+    assert lows(network, Goal(min_sqnr_db=20), target=target, has_data=False) == []  # floats are
 
 
 def test_much_besides_products_is_tried_at_16_bits_as_well():
