@@ -142,7 +142,7 @@ class CaptureCache:
         captured = CapturedModel(
             program=program, table=entry.table, inputs=entry.report.inputs, example=tracing,
             examples=(*self.examples, *unseen), unseen=unseen, module=module, device=self.device,
-            fingerprint=fingerprint,
+            fingerprint=fingerprint, first_state=eager.first_values(),
         )  # fmt: skip
         seconds, warnings = time.monotonic() - started, tuple(self.reporter.warnings)
         return captured, msgspec.structs.replace(entry.report, cached=True, seconds=seconds, warnings=warnings)

@@ -106,6 +106,9 @@ class Lowered(ABC):
         del example
         return None
 
+    def begin_again(self) -> None:  # noqa: B027 - most runtimes keep nothing
+        """Put the buffers that calls change back to their first values."""
+
     def twin(self) -> Callable[..., Any] | None:
         """The graph that it was compiled from, in eager torch, where compiling the model once more takes minutes."""
         return None

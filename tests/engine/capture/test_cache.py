@@ -262,3 +262,22 @@ def test_a_helper_that_forward_imports_late_and_that_changed_is_a_miss(
     finally:
         for name in ("ace_test_model", "ace_test_helper"):
             sys.modules.pop(name, None)
+
+
+class Counts(nn.Module):
+    """Adds what it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add_(x.sum(0))
+        return x + self.seen
+
+
+def test_a_capture_found_again_knows_what_forward_changes_and_its_first_values(folder: Path) -> None:
+    for _ in range(2):
+        captured, report, _events = capture(Counts().eval(), [(torch.randn(2, 4),), (torch.randn(3, 4),)])
+        assert list(captured.first_state) == ["seen"] and torch.equal(captured.first_state["seen"], torch.ones(4))
+    assert report.cached

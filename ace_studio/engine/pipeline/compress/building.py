@@ -61,6 +61,8 @@ def build(job: CompressionJob, candidate: Candidate) -> None:
         return
     started = time.monotonic()
     candidate.lowered = lower(job, candidate)
+    if job.captured.first_state:
+        candidate.lowered.begin_again()  # calibration and the first call of a compiler may have changed it
     candidate.note(build_seconds=round(time.monotonic() - started, 3))
 
 

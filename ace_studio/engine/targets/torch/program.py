@@ -48,6 +48,10 @@ class TorchLowered(Lowered):
         tensors = example.tensors()
         return lambda: self._run(*tensors)
 
+    def begin_again(self) -> None:
+        """In the graph, whose memory compiled code shares."""
+        put_state_back(self._rewritten.graph_module, self._job.captured.program)
+
     def twin(self) -> Callable[..., Any] | None:
         """The rewritten graph, op by op."""
         run = pinned(fx.Interpreter(self._rewritten.graph_module).run, threads=self._job.threads)
