@@ -35,9 +35,11 @@ def give_calibration_data(facts: Facts) -> Advice | None:
         else f"about {gain:.1f} times as fast as now, judged by other networks",
         quantity=AdviceQuantity.TRUST if gain is None else AdviceQuantity.LATENCY,
         estimated_gain=gain,
-        change={"calibration": {"inputs": "calibration_inputs"}},
-        do_first="Write a function calibration_inputs() beside the model that gives 32 to 128 real inputs, or keep "
-        "what a script of yours uses with `ace-studio catch`.",
+        change={"calibration": {"inputs": "calibration.npz" if facts.is_onnx_file else "calibration_inputs"}},
+        do_first="Write 32 to 128 real inputs into a file calibration.npz beside the model, an array for each name."
+        if facts.is_onnx_file
+        else "Write a function calibration_inputs() beside the model that gives 32 to 128 real inputs, or keep what a "
+        "script of yours uses with `ace-studio catch`.",
     )
 
 

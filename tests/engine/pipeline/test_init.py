@@ -93,7 +93,7 @@ def test_without_data_a_goal_is_met_without_ranges_and_it_is_said_what_data_woul
     assert ("int8-static" in lows) is bool(data) and result.goal_met
     said = [one.what for one in result.warnings if one.code == "no-data"]
     assert len(said) == (not data) and "fake-calibration" not in {one.code for one in result.warnings}
-    assert all("typically 400.0 times as fast as the original" in one for one in said)
+    assert all("times as fast as now" in one for one in said)
     cards = [one for one in result.advice if one.kind == "calibration-data"]
     assert [one.change for one in cards] == [{"calibration": {"inputs": "calibration_inputs"}}] * len(said)
     assert "precision-int8-static" not in {one.kind for one in result.advice}

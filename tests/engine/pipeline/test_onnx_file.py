@@ -3,6 +3,7 @@
 import importlib.util
 
 import msgspec
+import numpy as np
 import pytest
 
 if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime", "onnxscript", "openvino", "nncf")):
@@ -13,10 +14,10 @@ from ace_studio.engine.progress import Reporter
 from ace_studio.records.errors import AceError, ErrorCode
 from ace_studio.records.messages import JobFinished, ModelCaptured, RunRequest, TraceRequest
 from ace_studio.records.recipes.plan import Plan, Precision
-from ace_studio.records.recipes.recipe import MeasureChoice, ModelChoice, Recipe, TargetsChoice
+from ace_studio.records.recipes.recipe import CalibrationChoice, MeasureChoice, ModelChoice, Recipe, TargetsChoice
 from ace_studio.records.results import ResultStatus, RunStatus
 from ace_studio.records.tensors import DimVerdict, TensorSpec
-from tests.engine.load.onnx_samples import write_classifier, write_embedding
+from tests.engine.load.onnx_samples import numbers, write_classifier, write_embedding
 
 
 def recipe_for(name, *, precision=Precision.FP32, targets=("auto",)):
@@ -91,7 +92,9 @@ def test_both_runtimes_are_measured_against_the_file_as_it_is(tmp_path):
 @pytest.mark.parametrize("opset", [11, 18])  # before 13 there is no scale per channel
 def test_the_plan_reaches_the_nodes_of_a_file(opset, tmp_path):
     write_classifier(tmp_path / "m.onnx", opset=opset)
-    result = run(tmp_path, recipe_for("m.onnx", precision=Precision.INT8_STATIC))
+    np.savez(tmp_path / "data.npz", x=numbers(32, 3, 8, 8))
+    recipe = recipe_for("m.onnx", precision=Precision.INT8_STATIC)
+    result = run(tmp_path, msgspec.structs.replace(recipe, calibration=CalibrationChoice(inputs="data.npz")))
     for one in result.runs:
         assert one.status is RunStatus.OK, one.error
         assert one.verified

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ace_studio.engine.advice import Facts
+from ace_studio.engine.advice.speed_rules import expected_gain
 from ace_studio.engine.environment import result_environment
 from ace_studio.engine.evaluate import RUINED_DB
 from ace_studio.engine.pipeline.compress.candidates import (
@@ -29,8 +30,11 @@ from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Region, Result, ResultStatus, RunStatus, TargetRun
+<<<<<<< HEAD
 from ace_studio.records.results.words import ratio_words
 from ace_studio.records.targets import TARGET_ROWS
+=======
+>>>>>>> f4ef6796a81c5a10229215e4bf8f30ebb9f38adf
 
 
 @dataclass
@@ -138,13 +142,12 @@ def _say_what_data_would_bring(job: CompressionJob, chosen: int | None) -> None:
     """Without data a search leaves int8-static out: how fast that is elsewhere, beside what was reached."""
     if job.state.has_data or not (job.recipe.plan.from_goal and job.recipe.goal.has_bound):
         return
-    static, facts = Precision.INT8_STATIC, Facts(result=unfinished(job), recipe=job.recipe, table=job.captured.table)
-    able = {one.target.name for one in job.state.candidates if not one.target.precision_problem(static)}
-    usual = [TARGET_ROWS[one].typical_speedup(static, is_convolutional=facts.is_convolutional) or 0.0 for one in able]
-    reached = 1.0 if chosen is None else facts.result.runs[chosen].speedup or 1.0
-    told = ""
-    if max(usual, default=0.0) > reached:
-        told = f": {static} is then typically {max(usual):.1f} times as fast as the original (here it is {reached:.1f})"
+    static, gain = Precision.INT8_STATIC, 0.0
+    facts = Facts(result=replace(unfinished(job), chosen=chosen), recipe=job.recipe, table=job.captured.table)
+    if chosen is not None:
+        able = {one.target.name for one in job.state.candidates if not one.target.precision_problem(static)}
+        gain = max((expected_gain(facts, name, static) for name in able), default=0.0)
+    told = f": by what other networks gain, {static} is then {gain:.1f} times as fast as now" if gain > 1 else ""
     job.reporter.warn(
         "no-data",
         f"Without data no ranges of activations are known, so {static} was not tried. Give 32 real examples{told}",
