@@ -30,11 +30,7 @@ from ace_studio.records.recipes.file import recipe_text
 from ace_studio.records.recipes.plan import Precision
 from ace_studio.records.recipes.recipe import Objective, Recipe
 from ace_studio.records.results import Region, Result, ResultStatus, RunStatus, TargetRun
-<<<<<<< HEAD
 from ace_studio.records.results.words import ratio_words
-from ace_studio.records.targets import TARGET_ROWS
-=======
->>>>>>> f4ef6796a81c5a10229215e4bf8f30ebb9f38adf
 
 
 @dataclass
