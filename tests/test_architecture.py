@@ -37,7 +37,7 @@ VIOLATIONS = {
     "Panels do not know each other": (("gui/panels/probe.py", "import ace_studio.gui.panels.other_probe"),),
 }
 """Contract -> lines that break it, each with the file that gets it (a new one where there is none)."""
-SOURCE_LINES = 105_366
+SOURCE_LINES = 105_367
 """Most lines of Python in the package. Lower it when lines go; raising it needs a reason in DECISIONS."""
 MOST_SPARE = 0.005
 """Share of the lines by which the budget may exceed them."""

@@ -84,7 +84,8 @@ def private_folder(folder: Path) -> Path:
 
     Raises: NotPrivate if it is a link, or another user made it, may write into it or may replace it; OSError.
     """
-    make_folder(folder)
+    if not fault_of(folder):  # nothing is made in a folder of others
+        make_folder(folder)
     fault = "it is a link" if folder.is_symlink() else fault_of(folder)
     if fault:
         raise NotPrivate(errno.EPERM, fault, str(folder))

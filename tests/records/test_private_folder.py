@@ -65,6 +65,7 @@ def test_a_folder_below_that_of_another_user_is_refused(tmp_path):
     give_away(tmp_path / "theirs")
     with pytest.raises(NotPrivate, match="another user"):
         private_folder(tmp_path / "theirs" / "cache")
+    assert not (tmp_path / "theirs" / "cache").exists()
 
 
 @posix
